@@ -1,0 +1,49 @@
+"""mixda: multi-source domain adaptation with Gaussian mixtures and optimal transport.
+
+Everything public is importable from here and loaded on first use, so ``import mixda`` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Mixture": "mixture",
+    "fit_mixture": "em",
+    "fit_labeled_mixture": "em",
+    "transport_plan": "transport",
+    "mw2": "transport",
+    "smw2": "transport",
+    "barycenter": "barycenter",
+    "Dictionary": "dictionary",
+    "learn_dictionary": "dictionary",
+    "GMMWBT": "estimators",
+    "GMMDaDiL": "estimators",
+}
+_MODULES = ("datasets", "plot")
+
+__all__ = [*_HOME, *_MODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from mixda import datasets, plot
+    from mixda.barycenter import barycenter
+    from mixda.dictionary import Dictionary, learn_dictionary
+    from mixda.em import fit_labeled_mixture, fit_mixture
+    from mixda.estimators import GMMWBT, GMMDaDiL
+    from mixda.mixture import Mixture
+    from mixda.transport import mw2, smw2, transport_plan
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"mixda.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"mixda.{name}")
+    raise AttributeError(f"module 'mixda' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
