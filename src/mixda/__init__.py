@@ -17,7 +17,7 @@ _HOME = {
     "transport_plan": "transport",
     "mw2": "transport",
     "smw2": "transport",
-    "barycenter": "barycenter",
+    "barycenter": "barycenters",
     "Dictionary": "dictionary",
     "learn_dictionary": "dictionary",
     "GMMWBT": "estimators",
@@ -25,11 +25,27 @@ _HOME = {
 }
 _MODULES = ("datasets", "plot")
 
-__all__ = [*_HOME, *_MODULES, "__version__"]
+__all__ = [
+    "GMMWBT",
+    "Dictionary",
+    "GMMDaDiL",
+    "Mixture",
+    "__version__",
+    "barycenter",
+    "datasets",
+    "fit_labeled_mixture",
+    "fit_mixture",
+    "learn_dictionary",
+    "mw2",
+    "plot",
+    "smw2",
+    "transport_plan",
+]
 
 if TYPE_CHECKING:
-    from mixda import datasets, plot
-    from mixda.barycenter import barycenter
+    import mixda.datasets as datasets
+    import mixda.plot as plot
+    from mixda.barycenters import barycenter
     from mixda.dictionary import Dictionary, learn_dictionary
     from mixda.em import fit_labeled_mixture, fit_mixture
     from mixda.estimators import GMMWBT, GMMDaDiL

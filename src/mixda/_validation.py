@@ -14,7 +14,7 @@ _ACCEPTED_KINDS = "fiub"
 
 
 def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
-    """Return `value` as a finite, C-ordered float64 array of `ndim` dimensions, or say what is wrong."""
+    """Return `value` as a finite, C-ordered float64 array of `ndim` dimensions."""
     array = np.asarray(value)
     if array.dtype.kind == "O":
         try:

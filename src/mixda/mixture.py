@@ -96,12 +96,12 @@ class Mixture:
     @property
     def n_components(self) -> int:
         """Number of components K."""
-        return self.means.shape[0]
+        return int(self.means.shape[0])
 
     @property
     def n_features(self) -> int:
         """Dimension d."""
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     @property
     def is_labeled(self) -> bool:
@@ -223,7 +223,8 @@ class Mixture:
         arrays = self._arrays()
         header = {"format": FORMAT, "version": FORMAT_VERSION, "sha256": _digest(arrays)}
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, header=np.array(json.dumps(header)), **arrays)
+        entries: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
+        np.savez_compressed(buffer, **entries)
         write_atomically(path, buffer.getvalue())
 
     @classmethod
