@@ -1,11 +1,12 @@
 """Optimal transport between mixtures: the MW2 and SMW2 distances, their plans and their maps.
 
-Component *i* is the point ``[m_i, s_i]`` with label ``v_i``; a mixture is a weighted point cloud and
-MW2/SMW2 is discrete transport between clouds. Every cost and every plan of mixda is made here.
+Component *i* is the point ``[m_i, s_i]`` with label ``v_i``; a mixture is a weighted point cloud
+and MW2/SMW2 is discrete transport between clouds. Every cost and every plan is made here.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from mixda.mixture import Mixture
 
 Beta = float | str
 _MAX_PIVOTS = 1_000_000_000  # of the network simplex: never the reason to stop
+_MAX_SINKHORN = 10_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def transport_plan(
         0 (default) is exact. Above 0: weight of the entropy, relative to the largest cost.
     reg_m : float, optional
         Relax the marginals with a Kullback-Leibler penalty of this weight, relative to the
-        largest cost.
+        largest cost (unbalanced transport; needs ``reg > 0``).
     warm_start : pair of ndarray, optional
         Potentials of a similar problem (exact solver only).
 
@@ -92,15 +94,19 @@ def transport_plan(
            [0. , 0.5]])
     """
     cost, beta_used = cost_matrix(p, q, beta)
-    if reg < 0 or (reg_m is not None and reg_m <= 0):
-        raise ValueError(f"reg must be ≥ 0 and reg_m > 0 or None, got {reg!r} and {reg_m!r}.")
-    if reg == 0 and reg_m is None:
+    if not reg >= 0:
+        raise ValueError(f"reg must be a non-negative number, got {reg!r}.")
+    if reg_m is not None and not (reg_m > 0 and reg > 0):
+        raise ValueError(
+            f"reg_m must be positive and needs reg > 0 too, got reg_m={reg_m!r} and reg={reg!r}."
+        )
+    if reg == 0:
         sparse = solve_exact(p.weights, q.weights, cost, warm_start)
         potentials = sparse.potentials
         if potentials is None:
             potentials = _assignment_potentials(cost, sparse.columns)
         return TransportResult(sparse.toarray(), cost, sparse.value(cost), potentials, beta_used, 0)
-    plan, potentials, n_iter = _solve_regularized(p.weights, q.weights, cost, reg, reg_m)
+    plan, potentials, n_iter = _sinkhorn(p.weights, q.weights, cost, reg, reg_m)
     return TransportResult(plan, cost, float((plan * cost).sum()), potentials, beta_used, n_iter)
 
 
@@ -225,7 +231,7 @@ def squared_distances(a: Array, b: Array) -> Array:
     a, b = a - center, b - center
     norms_a, norms_b = (a**2).sum(axis=1), (b**2).sum(axis=1)
     scale = norms_a[:, None] + norms_b
-    distances = np.maximum(scale - 2.0 * (a @ b.T), 0.0)
+    distances: Array = np.maximum(scale - 2.0 * (a @ b.T), 0.0)
     i, j = np.nonzero(distances <= 1e-7 * scale)
     for start in range(0, len(i), 4096):
         near = slice(start, start + 4096)
@@ -353,28 +359,31 @@ def _assignment_potentials(cost: Array, columns: NDArray[np.intp]) -> tuple[Arra
     return matched.diagonal() - v, potentials
 
 
-def _solve_regularized(
+def _sinkhorn(
     a: Array, b: Array, cost: Array, reg: float, reg_m: float | None
 ) -> tuple[Array, tuple[Array, Array], int]:
-    import ot
+    """Entropic plan by Sinkhorn's algorithm on the dual, in logarithms.
+
+    The plan is ``a_i b_j exp((f_i + g_j - c_ij) / eps)``; relaxed marginals damp every update.
+    """
+    from scipy.special import logsumexp
 
     scale = float(cost.max()) or 1.0
-    if reg_m is None:
-        plan, log = ot.bregman.sinkhorn_log(
-            a, b, cost / scale, reg, numItermax=100_000, stopThr=1e-9, log=True
-        )
-        return plan, (log["log_u"] * reg * scale, log["log_v"] * reg * scale), int(log["niter"])
-    if reg > 0:
-        plan, log = ot.unbalanced.sinkhorn_unbalanced(
-            a, b, cost / scale, reg, reg_m, method="sinkhorn_stabilized", numItermax=100_000,
-            stopThr=1e-9, log=True,
-        )  # fmt: skip
-        potentials = log["logu"] * reg * scale, log["logv"] * reg * scale
-        return plan, potentials, len(log["err"])
-    plan, log = ot.unbalanced.mm_unbalanced(
-        a, b, cost / scale, reg_m, div="kl", numItermax=100_000, stopThr=1e-12, log=True
-    )
+    eps = reg * scale
+    damping = 1.0 if reg_m is None else reg_m / (reg_m + reg)
     with np.errstate(divide="ignore"):
-        u = -reg_m * scale * np.log(plan.sum(axis=1) / a)
-        v = -reg_m * scale * np.log(plan.sum(axis=0) / b)
-    return plan, (u, v), len(log["cost"])
+        log_a, log_b = np.log(a)[:, None], np.log(b)
+    f, g = np.zeros((len(a), 1)), np.zeros(len(b))
+    for n_iter in range(1, _MAX_SINKHORN + 1):
+        previous = f
+        f = -damping * eps * logsumexp(log_b + (g - cost) / eps, axis=1, keepdims=True)
+        g = -damping * eps * logsumexp(log_a + (f - cost) / eps, axis=0)
+        if np.abs(f - previous).max() <= 1e-10 * scale:
+            break
+    else:
+        warnings.warn(
+            f"the entropic plan did not converge in {_MAX_SINKHORN} iterations; use a larger reg.",
+            stacklevel=3,
+        )
+    plan = np.exp(log_a + log_b + (f + g - cost) / eps)
+    return plan, (f[:, 0], g), n_iter
