@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]  # float64, or float32 where only products need it
 
 _ACCEPTED_KINDS = "fiub"
 

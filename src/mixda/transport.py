@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array
+from mixda._validation import Array, Floats
 from mixda.mixture import Mixture
 
 Beta = float | str
@@ -239,7 +239,7 @@ def squared_distances(a: Array, b: Array) -> Array:
     return distances
 
 
-def resolve_beta(beta: Beta, cost: Array) -> float:
+def resolve_beta(beta: Beta, cost: Floats) -> float:
     """Return the number behind `beta` for a problem with this feature cost."""
     if isinstance(beta, str):
         if beta != "max":
@@ -298,9 +298,18 @@ class SparsePlan:
     is_assignment: bool
     potentials: tuple[Array, Array] | None = None
 
-    def value(self, cost: Array) -> float:
+    def value(self, cost: Floats) -> float:
         """Transport cost ``Σ ω_ij c_ij``."""
         return float(self.mass @ cost[self.rows, self.columns])
+
+    def same_as(self, other: SparsePlan | None) -> bool:
+        """Whether the other plan moves the same mass along the same pairs."""
+        return (
+            other is not None
+            and np.array_equal(self.columns, other.columns)
+            and np.array_equal(self.rows, other.rows)
+            and np.array_equal(self.mass, other.mass)
+        )
 
     def toarray(self) -> Array:
         """Return the plan as a dense matrix."""
@@ -310,7 +319,7 @@ class SparsePlan:
 
 
 def solve_exact(
-    a: Array, b: Array, cost: Array, warm_start: tuple[Array, Array] | None = None
+    a: Array, b: Array, cost: Floats, warm_start: tuple[Array, Array] | None = None
 ) -> SparsePlan:
     """Exact plan with marginals `a` and `b`: an assignment where possible, else a linear program.
 
@@ -374,13 +383,13 @@ def _sinkhorn(
     with np.errstate(divide="ignore"):
         log_a, log_b = np.log(a)[:, None], np.log(b)
     f, g = np.zeros((len(a), 1)), np.zeros(len(b))
-    for n_iter in range(1, _MAX_SINKHORN + 1):
-        previous = f
+    n_iter, change = 0, np.inf
+    while change > 1e-10 * scale and n_iter < _MAX_SINKHORN:
+        n_iter, previous = n_iter + 1, f
         f = -damping * eps * logsumexp(log_b + (g - cost) / eps, axis=1, keepdims=True)
         g = -damping * eps * logsumexp(log_a + (f - cost) / eps, axis=0)
-        if np.abs(f - previous).max() <= 1e-10 * scale:
-            break
-    else:
+        change = float(np.abs(f - previous).max())
+    if change > 1e-10 * scale:
         warnings.warn(
             f"the entropic plan did not converge in {_MAX_SINKHORN} iterations; use a larger reg.",
             stacklevel=3,
