@@ -1,0 +1,21 @@
+"""Benchmarks and toys, each as one `DomainDataset`: generators here, loaders for files on disk.
+
+No loader downloads anything: files are looked up in ``data_home`` or in the folder that the
+environment variable ``MIXDA_DATA`` names.
+"""
+
+from mixda.datasets._base import DomainDataset, DomainTask
+from mixda.datasets.cwru import load_cwru
+from mixda.datasets.digits import SCANNERS, Scanner, load_digit_scanners
+from mixda.datasets.toy import make_shifted_toy, make_toy
+
+__all__ = [
+    "SCANNERS",
+    "DomainDataset",
+    "DomainTask",
+    "Scanner",
+    "load_cwru",
+    "load_digit_scanners",
+    "make_shifted_toy",
+    "make_toy",
+]
