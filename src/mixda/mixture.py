@@ -36,6 +36,7 @@ FORMAT_VERSION = 1
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _CHUNK_VALUES = 1 << 20  # numbers held at once per temporary array in a pass over samples
+_CANCELLATION = 1e7  # (m / s)² from which products would lose half of the digits of a density
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -359,8 +360,8 @@ class Mixture:
 def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
     r"""Log-densities of axis-aligned Gaussians, :math:`\log\mathcal{N}(x_i; m_k, s_k)`.
 
-    Two matrix products around a common centre; where cancellation would cost more than half of
-    the digits (spread far below the distance between components), plain differences instead.
+    Two matrix products around a common centre; for the components where cancellation would cost
+    half of the digits (spread far below the distance to that centre), plain differences instead.
 
     Parameters
     ----------
@@ -380,27 +381,52 @@ def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
     """
     n, d = X.shape
     center = means.mean(axis=0)
-    shifted = means - center
-    precisions = stds**-2.0
-    constants = -0.5 * d * _LOG_2PI - np.log(stds).sum(axis=1)
-    products = (shifted**2 * precisions).max() < 1e7
-    if products:
-        constants = constants - 0.5 * (shifted**2 * precisions).sum(axis=1)
-        linear, quadratic = (shifted * precisions).T, -0.5 * precisions.T
-    out = np.empty((n, means.shape[0]))
+    kernel = LogGaussians.around(means - center, stds)
+    out = np.empty((means.shape[0], n))
     step = max(1, _CHUNK_VALUES // d)
     for start in range(0, n, step):
         x = X[start : start + step] - center
-        rows = out[start : start + step]
-        if products:
-            np.matmul(x, linear, out=rows)
-            np.square(x, out=x)
-            rows += x @ quadratic
-        else:
-            for k in range(means.shape[0]):
-                rows[:, k] = -0.5 * (((x - shifted[k]) / stds[k]) ** 2).sum(axis=1)
-        rows += constants
-    return out
+        out[:, start : start + step] = kernel(x, np.square(x))
+    return out.T
+
+
+@dataclass(frozen=True, eq=False)
+class LogGaussians:
+    r"""The one density kernel: :math:`c_k + x \cdot m_k/s_k^2 - x^2 \cdot 1/(2 s_k^2)`.
+
+    Samples and means are given relative to a centre near both. Rows are components, so that
+    reductions over components run along contiguous memory.
+    """
+
+    constants: Array  # (K, 1)
+    linear: Array  # (K, d)
+    quadratic: Array  # (K, d)
+    means: Array
+    stds: Array
+    distant: tuple[int, ...]  # components where the products would cancel
+
+    @classmethod
+    def around(cls, means: Array, stds: Array) -> LogGaussians:
+        """Prepare the densities of components whose `means` are already centred."""
+        precisions = stds**-2.0
+        linear = means * precisions
+        squares = means * linear
+        constants = -0.5 * (means.shape[1] * _LOG_2PI + squares.sum(axis=1))
+        constants -= np.log(stds).sum(axis=1)
+        distant = np.flatnonzero(squares.max(axis=1) >= _CANCELLATION)
+        precisions *= -0.5
+        return cls(constants[:, None], linear, precisions, means, stds, tuple(distant.tolist()))
+
+    def __call__(self, x: Array, squares: Array) -> Array:
+        """Log-densities of centred samples `x` (n, d), given their `squares`: shape (K, n)."""
+        out: Array = self.linear @ x.T
+        out += self.quadratic @ squares.T
+        out += self.constants
+        for k in self.distant:
+            scaled = (x - self.means[k]) / self.stds[k]
+            constant = self.means.shape[1] * _LOG_2PI + 2.0 * np.log(self.stds[k]).sum()
+            out[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constant)
+        return out
 
 
 def normalize_log_rows(log_joint: Array) -> Array:
@@ -408,13 +434,14 @@ def normalize_log_rows(log_joint: Array) -> Array:
 
     A row whose weights all underflow to zero keeps the uniform distribution over its largest.
     """
-    largest = log_joint.max(axis=1, keepdims=True)
-    log_joint -= largest
+    largest = log_joint.max(axis=1)
+    log_joint -= largest[:, None]
     np.exp(log_joint, out=log_joint)
-    total = log_joint.sum(axis=1, keepdims=True)
-    log_joint /= total
-    result: Array = np.log(total[:, 0]) + largest[:, 0]
-    return result
+    total: Array = log_joint.sum(axis=1)
+    log_joint /= total[:, None]
+    np.log(total, out=total)
+    total += largest
+    return total
 
 
 def _check_labels(

@@ -1,0 +1,113 @@
+"""The file that lets a killed dictionary learning go on: arrays in a .npz, never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixda._engine import Engine, Reconstruction, State
+from mixda._files import write_atomically
+from mixda._optimizers import Optimizer
+from mixda._validation import Floats
+from mixda.transport import SparsePlan
+
+_SECONDS_BETWEEN = 10.0
+
+
+class Checkpoint:
+    """State, optimiser memory, plans and history of one problem, under one path.
+
+    A file of another problem (other domains, other settings) is refused with a sentence.
+    """
+
+    def __init__(self, path: str | Path, arrays: Sequence[Floats], settings: Any) -> None:
+        self.path = Path(path)
+        digest = hashlib.sha256(repr(settings).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        self.problem = digest.hexdigest()
+        self._written = time.monotonic()
+
+    def restore(
+        self, engine: Engine, state: State, optimizer: Optimizer
+    ) -> tuple[State, list[dict[str, Any]], list[Reconstruction] | None]:
+        """Return where the last run stopped, or the given start if there is no file."""
+        if not self.path.exists():
+            return state, [], None
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                saved = {name: archive[name] for name in archive.files}
+            problem = str(saved["problem"])
+        except Exception:
+            raise ValueError(
+                f"{self.path} is not a checkpoint of mixda; delete it or choose another path."
+            ) from None
+        if problem != self.problem:
+            raise ValueError(
+                f"{self.path} belongs to other data or settings; delete it or choose another path."
+            )
+        names = State.__annotations__
+        state = State(**{name: saved[f"state_{name}"] for name in names})
+        optimizer.memory = {
+            name.removeprefix("memory_"): array
+            for name, array in saved.items()
+            if name.startswith("memory_")
+        }
+        kept = [name for name in saved if name.startswith("row_")]
+        rows = [
+            {name.removeprefix("row_"): saved[name][i] for name in kept}
+            for i in range(len(saved["row_loss"]))
+        ]
+        return state, rows, _unpack(engine, saved)
+
+    def write(
+        self,
+        state: State,
+        rows: Sequence[dict[str, Any]],
+        found: Sequence[Reconstruction],
+        optimizer: Optimizer,
+    ) -> None:
+        """Save, unless that was done a few seconds ago."""
+        if time.monotonic() - self._written < _SECONDS_BETWEEN:
+            return
+        arrays: dict[str, Any] = {"problem": np.array(self.problem)}
+        arrays |= {f"state_{name}": getattr(state, name) for name in State.__annotations__}
+        arrays |= {f"memory_{name}": array for name, array in optimizer.memory.items()}
+        arrays |= {f"row_{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
+        arrays |= _pack(found)
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        write_atomically(self.path, buffer.getvalue())
+        self._written = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete the file: the learning has ended."""
+        self.path.unlink(missing_ok=True)
+
+
+def _pack(found: Sequence[Reconstruction]) -> dict[str, Any]:
+    """Keep what the next evaluation starts from: alignments and potentials of the plans."""
+    packed: dict[str, Any] = {"columns": np.stack([r.columns for r in found])}
+    for l, r in enumerate(found):
+        if r.plan.potentials is not None:
+            packed[f"u_{l}"], packed[f"v_{l}"] = r.plan.potentials
+    return packed
+
+
+def _unpack(engine: Engine, saved: dict[str, Any]) -> list[Reconstruction]:
+    K, C = engine.n_components, engine.n_atoms
+    rows, mass = np.arange(K), np.full(K, 1.0 / K)
+    nothing = np.empty(0)
+    found = []
+    for l, columns in enumerate(saved["columns"]):
+        maps = [SparsePlan(rows, columns[:, c] - c * K, mass, (K, K), True) for c in range(C)]
+        potentials = (saved[f"u_{l}"], saved[f"v_{l}"]) if f"u_{l}" in saved else None
+        plan = SparsePlan(rows[:0], rows[:0], nothing, (K, K), False, potentials)
+        found.append(Reconstruction(maps, columns, nothing, plan, 0.0, 0.0, nothing, nothing))
+    return found

@@ -1,0 +1,121 @@
+"""The two steps of expectation-maximisation as pure functions, with statistics that add up.
+
+A pass over the data is ``reduce(merge, map(e_step, chunks))``: whoever supplies the chunks and
+the ``map`` decides where it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from mixda._validation import Array
+from mixda.mixture import LogGaussians, normalize_log_rows
+
+Chunk = tuple[Array, "Array | None"]  # centred samples (n, d) and their weights (n,)
+Map = Callable[[Callable[[Chunk], "SuffStats"], Sequence[Chunk]], Iterable["SuffStats"]]
+
+CHUNK_VALUES = 1 << 18  # 2 MB: a chunk and its squares stay in cache
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """What a pass over the data needs: log-weights (K,), means less the centre, stds (K, d)."""
+
+    log_weights: Array
+    means: Array
+    stds: Array
+
+    @cached_property
+    def kernel(self) -> LogGaussians:
+        """The densities, prepared once per pass."""
+        return LogGaussians.around(self.means, self.stds)
+
+
+@dataclass(frozen=True, eq=False)
+class SuffStats:
+    r"""Sums over samples around a fixed centre c, for responsibilities :math:`r_{ik}`.
+
+    ``n_k`` (K,) is :math:`\sum_i r_{ik}`, ``sum_x`` (K, d) :math:`\sum_i r_{ik} (x_i - c)`,
+    ``sum_xx`` (K, d) :math:`\sum_i r_{ik} (x_i - c)^2`, with :math:`r_{ik}` times the weight of
+    sample i; ``loglik`` the weighted log-likelihood and ``weight`` the sum of the weights.
+    """
+
+    n_k: Array
+    sum_x: Array
+    sum_xx: Array
+    loglik: float
+    weight: float
+
+    def merge(self, other: SuffStats) -> SuffStats:
+        """Return the statistics of both sets of samples (around the same centre)."""
+        return SuffStats(
+            self.n_k + other.n_k,
+            self.sum_x + other.sum_x,
+            self.sum_xx + other.sum_xx,
+            self.loglik + other.loglik,
+            self.weight + other.weight,
+        )
+
+
+def e_step(chunk: Chunk, parameters: Parameters) -> SuffStats:
+    """Return the statistics of one chunk of centred samples; pure, so it may run anywhere."""
+    x, weight = chunk
+    squares = np.square(x)
+    posterior = parameters.kernel(x, squares)
+    posterior += parameters.log_weights[:, None]
+    log_prob = normalize_log_rows(posterior.T)
+    if weight is None:
+        loglik, total = float(log_prob.sum()), float(len(x))
+    else:
+        posterior *= weight
+        loglik, total = float(weight @ log_prob), float(weight.sum())
+    return SuffStats(posterior.sum(axis=1), posterior @ x, posterior @ squares, loglik, total)
+
+
+def m_step(stats: SuffStats, floor: Array, previous: Parameters) -> Parameters:
+    """Maximise the expected log-likelihood subject to ``stds >= floor``; pure.
+
+    A component without mass keeps its `previous` mean and standard deviation.
+    """
+    least = 10.0 * np.finfo(np.float64).eps * stats.weight
+    alive = (stats.n_k > least)[:, None]
+    n_k = np.maximum(stats.n_k, least)
+    means = np.where(alive, stats.sum_x / n_k[:, None], previous.means)
+    variances = stats.sum_xx / n_k[:, None] - means**2
+    stds = np.sqrt(np.maximum(variances, floor**2))
+    log_weights = np.log(n_k) - np.log(n_k.sum())
+    return Parameters(log_weights, means, np.where(alive, stds, previous.stds))
+
+
+def expectation(chunks: Sequence[Chunk], parameters: Parameters, run: Map) -> SuffStats:
+    """One pass over the data: chunks go through `run` (an ordered ``map``), results add up."""
+    _ = parameters.kernel  # prepared here once rather than in every worker
+    return reduce(SuffStats.merge, run(partial(e_step, parameters=parameters), chunks))
+
+
+@contextmanager
+def local_map(n_values: int) -> Iterator[Map]:
+    """Yield an ordered ``map`` with as many threads as BLAS would use, each running its own BLAS.
+
+    Small data stay in this thread. Results come in the order of the chunks, so sums, and with
+    them the mixture, do not depend on the number of threads.
+    """
+    if n_values < 2 * CHUNK_VALUES:
+        yield map
+        return
+    controller = ThreadpoolController().select(user_api="blas")
+    n_threads = max((library["num_threads"] for library in controller.info()), default=1)
+    n_threads = min(n_threads, os.cpu_count() or 1)
+    if n_threads == 1:
+        yield map
+        return
+    with controller.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
+        yield pool.map

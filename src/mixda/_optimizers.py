@@ -1,0 +1,151 @@
+"""Three ways to go down the loss of Algorithm 2, one step at a time.
+
+`Block` minimises exactly in the coordinates and then in the atoms with all plans fixed;
+`Adam` is what the authors' code does; `ProjectedGradient` is what their paper writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from mixda._engine import (
+    Engine,
+    Reconstruction,
+    State,
+    minimize_on_simplex,
+    project_simplex,
+    solve_damped,
+)
+from mixda._validation import Array, Floats
+
+
+class Optimizer(Protocol):
+    """One step from a state and its evaluation to the next state.
+
+    `memory` is everything that has to be saved for a run to go on where it stopped.
+    """
+
+    memory: dict[str, Floats]
+
+    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
+        """Return the next state; `state` itself is not changed."""
+        ...
+
+
+class Block:
+    """Exact minimisation block by block with fixed plans; no learning rate.
+
+    The damping pulls every block towards where it was: directions of the atoms that no domain
+    determines stay put, and nearly undetermined ones are not extrapolated.
+    """
+
+    def __init__(self, damping: float) -> None:
+        self.damping = damping
+        self.memory: dict[str, Floats] = {}
+
+    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
+        """Coordinates first, because they need no product with the dimension; then atoms."""
+        quadratic = np.stack([r.quadratic for r in found]).astype(np.float64)
+        linear = np.stack([r.linear for r in found]).astype(np.float64)
+        pull = self.damping * np.trace(quadratic, axis1=1, axis2=2)[:, None] / quadratic.shape[1]
+        coordinates = minimize_on_simplex(
+            quadratic + pull[:, :, None] * np.eye(quadratic.shape[1]),
+            linear + pull * state.coordinates,
+            state.coordinates,
+        )
+        g = engine.gradient(state, found, coordinates)
+        points = state.points - solve_damped(g.points_hessian, self.damping, g.points)
+        labels = state.labels - solve_damped(g.labels_hessian, self.damping, g.labels)
+        return replace(
+            state,
+            points=points,
+            labels=project_simplex(labels.astype(np.float64)).astype(engine.dtype),
+            coordinates=coordinates,
+        )
+
+
+class ProjectedGradient:
+    """Gradient descent with one learning rate on means, deviations, logits and coordinates."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+        self.memory: dict[str, Floats] = {}
+
+    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
+        """Move against the gradient of every parameter, then project the coordinates."""
+        if not self.memory:
+            self.memory["logits"] = _logits(state.labels)
+        g = engine.gradient(state, found, state.coordinates)
+        gradients = {
+            "points": 2.0 * g.points,
+            "logits": 2.0 * through_softmax(g.labels, state.labels),
+            "coordinates": 2.0 * coordinate_gradient(state.coordinates, found),
+        }
+        moves = {name: self._move(name, gradient) for name, gradient in gradients.items()}
+        self.memory["logits"] = self.memory["logits"] - moves["logits"]
+        return replace(
+            state,
+            points=state.points - moves["points"],
+            labels=_softmax(self.memory["logits"]),
+            coordinates=project_simplex(state.coordinates - moves["coordinates"]),
+        )
+
+    def _move(self, name: str, gradient: Floats) -> Floats:
+        return self.learning_rate * gradient
+
+
+class Adam(ProjectedGradient):
+    """Adam (Kingma and Ba, 2015) on the same parameters, projections outside of it."""
+
+    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
+        """Count the step and take it."""
+        self.memory["count"] = self.memory.get("count", np.zeros(())) + 1.0
+        if "logits" not in self.memory:
+            self.memory["logits"] = _logits(state.labels)
+        return super().step(engine, state, found)
+
+    def _move(self, name: str, gradient: Floats) -> Floats:
+        first, second = f"{name}_first", f"{name}_second"
+        if first not in self.memory:
+            self.memory[first] = np.zeros_like(gradient)
+            self.memory[second] = np.zeros_like(gradient)
+        m, v = self.memory[first], self.memory[second]
+        count = float(self.memory["count"])
+        m *= 0.9
+        m += 0.1 * gradient
+        v *= 0.999
+        v += 0.001 * gradient**2
+        move: Floats = np.sqrt(v / (1.0 - 0.999**count))
+        move += 1e-8
+        np.divide(m, move, out=move)
+        move *= self.learning_rate / (1.0 - 0.9**count)
+        return move
+
+
+def coordinate_gradient(coordinates: Array, found: Sequence[Reconstruction]) -> Array:
+    """Half-gradient of the loss in every domain's coordinates, with plans fixed: (L, C)."""
+    return np.stack(
+        [r.quadratic @ lam - r.linear for lam, r in zip(coordinates, found, strict=True)]
+    )
+
+
+def through_softmax(gradient: Floats, labels: Floats) -> Floats:
+    """Pull a gradient in the labels ``v = softmax(u)`` back to the logits u."""
+    pulled: Floats = labels * (gradient - (gradient * labels).sum(axis=1, keepdims=True))
+    return pulled
+
+
+def _logits(labels: Floats) -> Floats:
+    """Logits of the labels, kept away from the flat ends of the softmax."""
+    logits: Floats = np.log(np.maximum(labels, 1e-3))
+    return logits
+
+
+def _softmax(logits: Floats) -> Floats:
+    labels: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
+    labels /= labels.sum(axis=1, keepdims=True)
+    return labels

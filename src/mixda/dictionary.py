@@ -1,0 +1,465 @@
+"""GMM-DaDiL: learn atoms and coordinates that express every domain as a barycentre (Algorithm 2).
+
+`learn_dictionary` sees mixtures only, never samples, and returns a frozen `Dictionary`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixda._checkpoint import Checkpoint
+from mixda._engine import Engine, Reconstruction, State
+from mixda._optimizers import Adam, Block, Optimizer, ProjectedGradient
+from mixda._progress import Progress
+from mixda._validation import (
+    Array,
+    check_choice,
+    check_positive_int,
+    check_random_state,
+    check_simplex,
+    check_X,
+)
+from mixda.barycenters import auto_beta, barycenter
+from mixda.mixture import Mixture
+from mixda.transport import Beta, align_labels, check_same_features, features, resolve_beta
+
+OPTIMIZERS = ("block", "adam", "gradient")
+
+
+@dataclass(frozen=True)
+class History:
+    """How the learning went, one row per iteration.
+
+    Attributes
+    ----------
+    loss : ndarray of shape (n,)
+        Sum over the domains.
+    domain_loss : ndarray of shape (n, L)
+        Sources first, target last.
+    coordinates : ndarray of shape (n, L, C)
+    seconds : ndarray of shape (n,)
+        Since the start of the learning.
+    nll : ndarray of shape (n, L), or None
+        Mean negative log-likelihood of the samples given as `samples`.
+    """
+
+    loss: Array
+    domain_loss: Array
+    coordinates: Array
+    seconds: Array
+    nll: Array | None = None
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Atoms, and the coordinates that make the domains out of them.
+
+    Attributes
+    ----------
+    atoms : tuple of C Mixture
+        Labelled, all with K components.
+    coordinates : ndarray of shape (L, C)
+        One row per domain, sources in the given order, target last; rows sum to one.
+    beta : float or "max"
+        Weight of the labels in all plans.
+    alignments : ndarray of shape (L, C, K)
+        ``alignments[l, c, j]`` is the component of atom c in component j of reconstruction l.
+    history : History
+    """
+
+    atoms: tuple[Mixture, ...]
+    coordinates: Array
+    beta: float | str
+    alignments: Array
+    history: History
+
+    @property
+    def target(self) -> Mixture:
+        """The reconstruction of the target: a labelled mixture."""
+        return self.reconstruct(-1)
+
+    def reconstruct(self, domain: int | ArrayLike) -> Mixture:
+        r"""Barycentre of the atoms, :math:`\mathcal{B}(\lambda, \mathcal{P})`.
+
+        Parameters
+        ----------
+        domain : int or array-like of shape (C,)
+            A domain (-1 is the target), or any barycentric coordinates.
+
+        Returns
+        -------
+        Mixture
+
+        Examples
+        --------
+        >>> from mixda import Mixture, learn_dictionary
+        >>> p = Mixture([0.5, 0.5], [[0.0], [8.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+        >>> q = Mixture([0.5, 0.5], [[2.0], [10.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+        >>> t = Mixture([0.5, 0.5], [[1.0], [9.0]], [[1.0], [1.0]])
+        >>> d = learn_dictionary([p, q], t, n_atoms=2)
+        >>> d.reconstruct([0.5, 0.5]).means.round(2).ravel()
+        array([1., 9.])
+        """
+        if isinstance(domain, (int, np.integer)):
+            if not -len(self.coordinates) <= domain < len(self.coordinates):
+                raise ValueError(
+                    f"there are {len(self.coordinates)} domains (the target is the last), "
+                    f"got {domain}."
+                )
+            return self._average(self.coordinates[domain], self.alignments[domain])
+        lam = check_simplex(domain, "domain", len(self.atoms))
+        nearest = int(((self.coordinates - lam) ** 2).sum(axis=1).argmin())
+        K = self.atoms[0].n_components
+        uniform = [replace(atom, weights=np.full(K, 1.0 / K)) for atom in self.atoms]
+        start = self._average(lam, self.alignments[nearest])
+        start = replace(start, weights=uniform[0].weights)
+        found = barycenter(uniform, lam, beta=self.beta, init=start)
+        return self._average(lam, np.stack([plan.argmax(axis=1) for plan in found.plans]))
+
+    def _average(self, lam: Array, alignment: Array) -> Mixture:
+        def mean(name: str) -> Array:
+            parts = zip(lam, self.atoms, alignment, strict=True)
+            total: Array = sum(x * getattr(atom, name)[columns] for x, atom, columns in parts)
+            return total
+
+        weights, labels = mean("weights"), mean("labels")
+        labels = labels / labels.sum(axis=1, keepdims=True)
+        return Mixture(
+            weights / weights.sum(), mean("means"), mean("stds"), labels, self.atoms[0].classes
+        )
+
+
+def learn_dictionary(
+    sources: Sequence[Mixture],
+    target: Mixture,
+    *,
+    n_atoms: int = 3,
+    n_components: int | None = None,
+    beta: Beta = "auto",
+    optimizer: str = "block",
+    learning_rate: float = 0.1,
+    damping: float = 0.1,
+    n_iter: int = 100,
+    tol: float = 1e-4,
+    init: str = "sources",
+    component_weights: str = "fixed",
+    min_std: float | str = "auto",
+    precision: str = "float64",
+    samples: Sequence[ArrayLike] | None = None,
+    callback: Callable[[Dictionary], bool | None] | None = None,
+    checkpoint: str | Path | None = None,
+    verbose: bool = False,
+    random_state: int | np.random.Generator | None = None,
+) -> Dictionary:
+    r"""Learn atoms whose barycentres are the domains (GMM-DaDiL, Algorithm 2, eq. 12).
+
+    .. math:: \min_{\Lambda, \mathcal{P}} \;
+              \mathcal{MW}_2(Q_T, \mathcal{B}(\lambda_T, \mathcal{P}))^2
+              + \sum_{\ell=1}^{N} \mathcal{SMW}_2(Q_\ell, \mathcal{B}(\lambda_\ell, \mathcal{P}))^2
+
+    Parameters
+    ----------
+    sources : sequence of N labelled Mixture
+    target : Mixture
+        Its labels, if it has any, are not looked at.
+    n_atoms : int
+        Number of atoms C. Fewer than the number of domains, so that the target has to share atoms
+        with the sources: labels reach it through them only.
+    n_components : int, optional
+        Components K of every atom; default the largest number among the sources.
+    beta : float, "auto" or "max"
+        Weight of the labels: "auto" is the largest feature cost between components of any two
+        domains, a constant; "max" is computed anew for every plan, as in the authors' code.
+    optimizer : {"block", "adam", "gradient"}
+        "block" minimises exactly in the coordinates, then in the atoms, with all plans fixed;
+        "adam" is what the authors' code does; "gradient" is the paper's plain projected gradient.
+    learning_rate : float
+        Of "adam" and "gradient".
+    damping : float
+        Of "block": how strongly each block is held where it was.
+    n_iter : int
+        Largest number of iterations.
+    tol : float
+        Stop when the loss fell by less than this fraction over the last five iterations.
+    init : {"sources", "random"}
+        Atoms start as the sources' own components, aligned by their barycentre (groups of sources
+        when there are fewer atoms), or as in the paper with means drawn from N(0, I), unit
+        deviations and uniform labels.
+    component_weights : {"fixed", "learned"}
+        Keep the atoms' component weights uniform, as in the paper, or learn them.
+    min_std : float or "auto"
+        Floor of the atoms' standard deviations; "auto" is the smallest that any domain has in
+        that feature.
+    precision : {"float64", "float32"}
+        Of the large matrix products; plans and losses of ill-scaled problems want the former.
+    samples : sequence of L array-like of shape (n_l, d), optional
+        Samples of all domains, target last, only to record their negative log-likelihood.
+    callback : callable, optional
+        Called with the dictionary after every iteration; a true value stops the learning.
+    checkpoint : path, optional
+        File that is written as the learning goes; if it exists and belongs to this very problem,
+        the learning goes on from there.
+    verbose : bool
+        Show progress, if on a terminal.
+    random_state : int or Generator, optional
+        Only for ``init="random"``.
+
+    Returns
+    -------
+    Dictionary
+
+    References
+    ----------
+    .. [1] E. Fernandes Montesuma, F. Ngolè Mboula and A. Souloumiac, "Lighter, better, faster
+       multi-source domain adaptation with Gaussian mixture models and optimal transport",
+       ECML-PKDD 2024.
+
+    Examples
+    --------
+    >>> from mixda import Mixture, learn_dictionary
+    >>> p = Mixture([0.5, 0.5], [[0.0], [8.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+    >>> q = Mixture([0.5, 0.5], [[2.0], [10.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+    >>> t = Mixture([0.5, 0.5], [[1.0], [9.0]], [[1.0], [1.0]])
+    >>> d = learn_dictionary([p, q], t, n_atoms=2)
+    >>> d.target.predict([[3.0], [7.0]]), d.coordinates.shape
+    (array([0, 1]), (3, 2))
+    """
+    sources = list(sources)
+    _check_domains(sources, target)
+    n_iter = check_positive_int(n_iter, "n_iter")
+    K = max(q.n_components for q in sources) if n_components is None else n_components
+    K, C = check_positive_int(K, "n_components"), check_positive_int(n_atoms, "n_atoms")
+    check_choice(component_weights, "component_weights", ("fixed", "learned"))
+    check_choice(precision, "precision", ("float64", "float32"))
+    tracked = None if samples is None else [check_X(X, "samples") for X in samples]
+    if tracked is not None and len(tracked) != len(sources) + 1:
+        raise ValueError(f"samples must hold {len(sources) + 1} arrays, got {len(tracked)}.")
+
+    labels, classes = align_labels(sources)
+    clouds = [features(q) for q in (*sources, target)]
+    beta = auto_beta(clouds) if beta == "auto" else beta
+    if beta != "max":
+        beta = resolve_beta(beta, np.zeros((1, 1)))
+    masses = [q.weights for q in (*sources, target)]
+    engine = Engine(clouds, [*labels, None], masses, C, K, beta, precision)
+    floor = _floor(min_std, [*sources, target])
+    steps = _optimizer(optimizer, learning_rate, damping)
+    problem = _Problem(engine, floor, classes, steps, component_weights == "learned", tracked)
+    check_choice(init, "init", ("sources", "random"))
+    if init == "sources":
+        state = _start_from_sources(engine, sources, C, K)
+    else:
+        state = _start_at_random(engine, check_random_state(random_state))
+    saved = None
+    if checkpoint is not None:
+        settings = (optimizer, learning_rate, damping, init, component_weights, precision)
+        arrays = [*clouds, *masses, state.points]
+        saved = Checkpoint(checkpoint, arrays, (settings, C, K, beta))
+    return problem.learn(state, n_iter, tol, callback, saved, verbose)
+
+
+class _Problem:
+    """The loop of Algorithm 2 around an engine and an optimiser."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        floor: Array,
+        classes: Any,
+        optimizer: Optimizer,
+        learn_masses: bool,
+        samples: list[Array] | None,
+    ) -> None:
+        self.engine, self.floor, self.classes = engine, floor, classes
+        self.optimizer, self.learn_masses, self.samples = optimizer, learn_masses, samples
+
+    def learn(
+        self,
+        state: State,
+        n_iter: int,
+        tol: float,
+        callback: Callable[[Dictionary], bool | None] | None,
+        saved: Checkpoint | None,
+        verbose: bool,
+    ) -> Dictionary:
+        """Evaluate, record, step; the returned dictionary is the last one evaluated."""
+        rows: list[dict[str, Any]] = []
+        found: list[Reconstruction] | None = None
+        began = time.perf_counter()
+        if saved is not None:
+            state, rows, found = saved.restore(self.engine, state, self.optimizer)
+            began -= rows[-1]["seconds"] if rows else 0.0
+        with Progress(n_iter, "learning the dictionary", verbose) as progress:
+            while True:
+                found = self.engine.evaluate(state, found)
+                rows.append(self._record(state, found, time.perf_counter() - began))
+                progress.update(len(rows), f"loss {rows[-1]['loss']:.4g}")
+                done = len(rows) >= n_iter or _resting([row["loss"] for row in rows], tol)
+                if callback is not None and not done:
+                    done = bool(callback(self._dictionary(state, found, rows)))
+                if done:
+                    break
+                state = self._step(state, found)
+                if saved is not None:
+                    saved.write(state, rows, found, self.optimizer)
+        dictionary = self._dictionary(state, found, rows)
+        if callback is not None:
+            callback(dictionary)
+        if saved is not None:
+            saved.remove()
+        return dictionary
+
+    def _step(self, state: State, found: Sequence[Reconstruction]) -> State:
+        new = self.optimizer.step(self.engine, state, found)
+        d = len(self.floor)
+        lowest = (self.floor - self.engine.center[d:]).astype(new.points.dtype)
+        np.maximum(new.points[:, d:], lowest, out=new.points[:, d:])
+        if self.learn_masses:
+            gradient = self.engine.mass_gradient(state, found)
+            scale = np.abs(gradient).max() or 1.0
+            masses = state.masses * np.exp(-0.1 * gradient / scale)
+            masses = np.maximum(masses / masses.sum(axis=1, keepdims=True), 1e-3 / masses.shape[1])
+            new.masses = masses / masses.sum(axis=1, keepdims=True)
+        return new
+
+    def _record(
+        self, state: State, found: Sequence[Reconstruction], seconds: float
+    ) -> dict[str, Any]:
+        losses = np.array([r.loss for r in found])
+        row = {
+            "loss": float(losses.sum()),
+            "domain_loss": losses,
+            "coordinates": state.coordinates,
+            "seconds": seconds,
+        }
+        if self.samples is not None:
+            dictionary = self._dictionary(state, found, [row])
+            row["nll"] = np.array(
+                [-dictionary.reconstruct(l).score(X) for l, X in enumerate(self.samples)]
+            )
+        return row
+
+    def _dictionary(
+        self, state: State, found: Sequence[Reconstruction], rows: Sequence[dict[str, Any]]
+    ) -> Dictionary:
+        engine, d = self.engine, len(self.floor)
+        C, K = engine.n_atoms, engine.n_components
+        points = (state.points + engine.center).reshape(C, K, 2 * d)
+        labels = state.labels.astype(np.float64).reshape(C, K, -1)
+        labels = labels / labels.sum(axis=2, keepdims=True)
+        atoms = tuple(
+            Mixture(w / w.sum(), z[:, :d], np.maximum(z[:, d:], 0.0), v, self.classes)
+            for w, z, v in zip(state.masses, points, labels, strict=True)
+        )
+        offsets = np.arange(C) * K
+        alignments = np.stack([(r.columns - offsets).T for r in found])
+        history = History(
+            *(
+                np.stack([row[name] for row in rows])
+                for name in History.__annotations__
+                if name in rows[0]
+            )
+        )
+        return Dictionary(atoms, state.coordinates, engine.beta, alignments, history)
+
+
+def _check_domains(sources: Sequence[Mixture], target: Mixture) -> None:
+    if not sources:
+        raise ValueError("sources is empty; at least one labelled mixture is needed.")
+    unlabeled = [i for i, q in enumerate(sources) if q.labels is None]
+    if unlabeled:
+        raise ValueError(
+            f"source {unlabeled[0]} has no labels; fit every source with fit_labeled_mixture."
+        )
+    check_same_features([*sources, target])
+
+
+def _resting(losses: Sequence[float], tol: float, span: int = 5) -> bool:
+    return len(losses) > span and losses[-1 - span] - min(losses[-span:]) <= tol * losses[-1 - span]
+
+
+def _floor(min_std: float | str, domains: Sequence[Mixture]) -> Array:
+    if isinstance(min_std, str):
+        check_choice(min_std, "min_std", ("auto",))
+        lowest: Array = np.min([q.stds.min(axis=0) for q in domains], axis=0)
+        return lowest
+    if not (np.isfinite(min_std) and min_std >= 0):
+        raise ValueError(f"min_std must be a non-negative number or 'auto', got {min_std!r}.")
+    return np.full(domains[0].n_features, float(min_std))
+
+
+def _optimizer(name: str, learning_rate: float, damping: float) -> Optimizer:
+    check_choice(name, "optimizer", OPTIMIZERS)
+    if not learning_rate > 0 or not damping > 0:
+        raise ValueError(
+            f"learning_rate and damping must be positive, got {learning_rate!r} and {damping!r}."
+        )
+    if name == "block":
+        return Block(damping)
+    return Adam(learning_rate) if name == "adam" else ProjectedGradient(learning_rate)
+
+
+def _start_at_random(engine: Engine, rng: np.random.Generator) -> State:
+    """Start as the paper does: means from N(0, I), unit deviations, uniform labels and coordinates."""
+    size, D = engine.n_atoms * engine.n_components, len(engine.center)
+    points = np.ones((size, D))
+    points[:, : D // 2] = rng.standard_normal((size, D // 2))
+    nc = next(v.shape[1] for v in engine.labels if v is not None)
+    coordinates = np.full((len(engine.clouds), engine.n_atoms), 1.0 / engine.n_atoms)
+    return _state(engine, points, np.full((size, nc), 1.0 / nc), coordinates)
+
+
+def _start_from_sources(
+    engine: Engine, sources: Sequence[Mixture], n_atoms: int, n_components: int
+) -> State:
+    """Start at the sources' components, in the order of their common barycentre."""
+    found = barycenter(
+        sources, n_components=n_components, beta=engine.beta, component_weights="uniform"
+    )
+    labels, _ = align_labels(sources)
+    maps = [plan / plan.sum(axis=1, keepdims=True) for plan in found.plans]
+    images = np.stack([T @ features(q) for T, q in zip(maps, sources, strict=True)])
+    image_labels = np.stack([T @ v for T, v in zip(maps, labels, strict=True)])
+    mixing = _mixing(images, n_atoms)
+    coordinates = mixing / mixing.sum(axis=0) if n_atoms <= len(sources) else mixing
+    coordinates = np.vstack([coordinates.T, np.full(n_atoms, 1.0 / n_atoms)])
+    rows = n_atoms * n_components
+    return _state(
+        engine,
+        np.einsum("cl,lkd->ckd", mixing, images).reshape(rows, -1),
+        np.einsum("cl,lkv->ckv", mixing, image_labels).reshape(rows, -1),
+        coordinates / coordinates.sum(axis=1, keepdims=True),
+    )
+
+
+def _mixing(images: Array, n_atoms: int) -> Array:
+    """Weights (C, N) of the sources in every atom: a group each, or each source and then means."""
+    N = len(images)
+    if n_atoms >= N:
+        pairs = [(i, j) for j in range(N) for i in range(j)]
+        extra = [np.full(N, 1.0 / N)] + [0.5 * (np.eye(N)[i] + np.eye(N)[j]) for i, j in pairs]
+        rows = [*np.eye(N), *(extra[i % len(extra)] for i in range(n_atoms - N))]
+        return np.stack(rows)
+    from scipy.cluster.hierarchy import cut_tree, linkage
+
+    group = cut_tree(linkage(images.reshape(N, -1), "ward"), n_clusters=n_atoms)[:, 0]
+    members = np.eye(n_atoms)[group].T
+    mixing: Array = members / members.sum(axis=1, keepdims=True)
+    return mixing
+
+
+def _state(engine: Engine, points: Array, labels: Array, coordinates: Array) -> State:
+    masses = np.full((engine.n_atoms, engine.n_components), 1.0 / engine.n_components)
+    return State(
+        (points - engine.center).astype(engine.dtype),
+        labels.astype(engine.dtype),
+        coordinates,
+        masses,
+    )
