@@ -1,12 +1,12 @@
-"""What the authors' public code does for GMM-DaDiL, in torch: the system the engine is timed against.
+"""What the authors' public code does for GMM-DaDiL, in torch: the system the engine must beat.
 
-Written from a description of its behaviour (no line of it is copied). It follows their toy notebook:
+Written from a description of its behaviour; no line of it is copied. It follows the toy notebook:
 Adam 0.1 on means, variances, label logits and coordinates; at every step and for every domain a
-*fresh* barycentre (zero means, one-hot cyclic labels, at most ten rounds, `ot.emd` per atom), then one
-differentiable pass with the plans frozen; beta = largest feature cost of each call; simplex
-projection; a floor on variances. `init="normal"`, `loss_spread="variance"` and `domain_weights=False`
-are the places where their package (PyDiL) differs; its learning-rate scheduler is left out.
-Costs use the expanded square (one matrix product), which is the fastest form torch offers here.
+*fresh* barycentre (zero means, one-hot cyclic labels, at most ten rounds, `ot.emd` per atom), then
+one differentiable pass with the plans frozen; beta = largest feature cost of each call; simplex
+projection; a floor on variances. The package of the same authors (PyDiL) differs by
+`init="normal"`, `loss_spread="variance"`, `domain_weights=False`; its learning-rate scheduler is
+left out. Costs use the expanded square (one matrix product), the fastest form torch offers here.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ def _barycenter(means, stds, labels, lam, settings, generator):
         S = torch.ones(K, d, dtype=means.dtype)
         V = torch.eye(nc, dtype=means.dtype)[torch.arange(K) % nc]
         previous = None
-        for round_ in range(settings.n_rounds):
+        settings.rounds.append(0)
+        for n_rounds in range(1, settings.n_rounds + 1):
             plans, objective = [], 0.0
             for c in range(n_atoms):
                 cost = _sqdist(means[c], M) + _sqdist(stds[c], S)
@@ -169,10 +170,10 @@ def _barycenter(means, stds, labels, lam, settings, generator):
                 plans.append(plan)
                 objective += torch.sum(plan * cost).item()
             M, S, V = (_push(plans, lam, x, K) for x in (means, stds, labels))
+            settings.rounds[-1] = n_rounds
             if previous is not None and abs(objective - previous) / K < settings.tol:
                 break
             previous = objective
-        settings.rounds.append(round_ + 1)
     return tuple(_push(plans, lam, x, K) for x in (means, stds, labels))
 
 
