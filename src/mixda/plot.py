@@ -17,7 +17,7 @@ from mixda._validation import Array, check_choice, check_X
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mixda.dictionary import Dictionary
+    from mixda.dictionary import Dictionary, History
     from mixda.mixture import Mixture
     from mixda.transport import TransportResult
 
@@ -86,6 +86,7 @@ def mixture(
     dims: tuple[int, int] = (0, 1),
     n_stds: float = 2.0,
     alpha: float = 0.22,
+    color: str | None = None,
 ) -> Axes:
     """Ellipses of a mixture's components, coloured by class, grey without labels.
 
@@ -103,6 +104,8 @@ def mixture(
         Half-axes of an ellipse, in standard deviations.
     alpha : float
         Opacity of the inside of an ellipse.
+    color : str, optional
+        One colour for all components instead of those of the classes.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def mixture(
     from matplotlib.patches import Ellipse
 
     i, j = _check_dims(dims, m.n_features)
-    shades = _component_colors(m)
+    shades = _component_colors(m, color)
     for center, std, shade in zip(m.means, m.stds, shades, strict=True):
         ax.add_patch(
             Ellipse(
@@ -215,7 +218,22 @@ def history(
     >>> import mixda
     >>> axes = mixda.plot.history(dictionary)  # doctest: +SKIP
     """
-    raise NotImplementedError
+    past = dictionary.history
+    names = _domain_names(past.domain_loss.shape[1], domain_names)
+    panels = _three_axes(axes)
+    iterations = np.arange(1, len(past.loss) + 1)
+    _draw_loss(panels[0], iterations, past, names)
+    if past.nll is None:
+        note = "not recorded; give samples\nto learn_dictionary"
+        panels[1].annotate(note, (0.2, 0.5), xycoords="axes fraction", color=UNLABELED)
+    else:
+        _curves(panels[1], iterations, past.nll, names)
+    panels[1].set_ylabel("negative log-likelihood")
+    _draw_coordinates(panels[2], iterations, past.coordinates)
+    for ax in panels:
+        ax.set_xlabel("iteration")
+        ax.spines[["top", "right"]].set_visible(False)
+    return panels
 
 
 def coordinates(
@@ -271,13 +289,18 @@ def colors(n: int) -> list[str]:
     return [to_hex(color) for color in colormaps["turbo"](np.linspace(0.05, 0.95, n))]
 
 
-def _axes(ax: Axes | None) -> Axes:
+def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError(
             "figures need matplotlib, which is not installed; run: pip install 'mixda[report]'"
         ) from None
+    return plt
+
+
+def _axes(ax: Axes | None) -> Axes:
+    plt = _pyplot()
     return plt.subplots(figsize=(4.5, 4.0), layout="constrained")[1] if ax is None else ax
 
 
@@ -292,11 +315,11 @@ def _check_dims(dims: tuple[int, int], n_features: int) -> tuple[int, int]:
     return i, j
 
 
-def _component_colors(m: Mixture) -> Array:
+def _component_colors(m: Mixture, color: str | None = None) -> Array:
     from matplotlib.colors import to_rgb
 
-    if m.labels is None:
-        return np.tile(to_rgb(UNLABELED), (m.n_components, 1))
+    if color is not None or m.labels is None:
+        return np.tile(to_rgb(color or UNLABELED), (m.n_components, 1))
     shades: Array = m.labels @ np.array([to_rgb(color) for color in colors(m.labels.shape[1])])
     return np.clip(shades, 0.0, 1.0)
 
@@ -363,6 +386,49 @@ def _strip(ax: Axes, shades: Array, place: str) -> None:
         ax.add_patch(
             Rectangle(corner, *size, transform=transform, color=shade, clip_on=False, linewidth=0)
         )
+
+
+def _three_axes(axes: Sequence[Axes] | None) -> NDArray[Any]:
+    if axes is None:
+        axes = _pyplot().subplots(1, 3, figsize=(11, 3.4), layout="constrained")[1]
+    panels: NDArray[Any] = np.asarray(axes, dtype=object)
+    if panels.shape != (3,):
+        raise ValueError(f"axes must be three matplotlib Axes, got shape {panels.shape}.")
+    return panels
+
+
+def _draw_loss(ax: Axes, iterations: NDArray[Any], past: History, names: list[str]) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.plot(iterations, past.loss, color="black", label="total")
+    _curves(ax, iterations, past.domain_loss, names)
+    if (past.loss > 0).all():
+        ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_ylabel("loss")
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _draw_coordinates(ax: Axes, iterations: NDArray[Any], values: Array) -> None:
+    for c in range(values.shape[2]):
+        line = ("-", "--", ":", "-.")[c % 4]
+        _curves(ax, iterations, values[:, :, c], None, line)
+        ax.plot([], [], color="black", linestyle=line, label=f"atom {c + 1}")
+    ax.set(ylabel="coordinates", ylim=(-0.03, 1.03))
+    columns = min(values.shape[2], 4)
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    ax.legend(frameon=False, fontsize=8, ncols=columns, **place)
+
+
+def _curves(
+    ax: Axes, x: NDArray[Any], values: Array, names: Sequence[str] | None, line: str = "-"
+) -> None:
+    """One curve per column of `values`, in the colour of its domain."""
+    for k, color in enumerate(colors(values.shape[1])):
+        label = None if names is None else names[k]
+        ax.plot(x, values[:, k], color=color, linestyle=line, linewidth=1.3, label=label)
 
 
 def _domain_names(n_domains: int, names: Sequence[str] | None) -> list[str]:
