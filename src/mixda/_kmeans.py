@@ -41,7 +41,7 @@ def kmeans_plusplus(x: Array, weight: Array, k: int, rng: np.random.Generator) -
 
 
 def lloyd(x: Array, weight: Array, means: Array) -> tuple[Array, Any]:
-    """Run a few rounds of k-means; return the means and the (K, n) sparse weights of the members."""
+    """Run a few rounds of k-means; return means and the (K, n) sparse weights of the members."""
     k, n = len(means), len(x)
     winners: NDArray[np.intp] | None = None
     for _ in range(_LLOYD_ROUNDS):

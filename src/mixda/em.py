@@ -241,8 +241,9 @@ class _Settings:
         return self.max_components if self.n_components == "bic" else self.n_components
 
     def limited(self, most: int) -> _Settings:
-        count = "bic" if self.n_components == "bic" else min(self.n_components, most)
-        return replace(self, n_components=count, max_components=min(self.max_components, most))
+        if self.n_components == "bic":
+            return replace(self, max_components=min(self.max_components, most))
+        return replace(self, n_components=min(self.n_components, most))
 
     def starting_from(self, init: Mixture, n_features: int) -> _Settings:
         if not isinstance(init, Mixture):
