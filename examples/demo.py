@@ -138,7 +138,7 @@ def draw_dictionary(data, model):
 
 
 CAPTIONS = {
-    "scans.png": "A digit of each class from each scanner; no sheet was scanned twice. The phone is the target.",
+    "scans.png": "Each scanner has digits of its own. The phone, the last row, is the target.",
     "accuracy.png": "Share of the phone's digits that each method names correctly.",
     "mixtures.png": "What the adapted mixtures believe a digit looks like on the phone.",
     "dictionary.png": "GMM-DaDiL: loss, and which atoms each scanner is made of.",
