@@ -17,7 +17,7 @@ from sklearn.mixture import GaussianMixture
 from mixda import Mixture, fit_mixture
 
 SIZES = ((20_000, 128, 10), (2_000, 2_048, 5), (500_000, 16, 8))
-SHORT, LONG, ROUNDS = 2, 12, 5
+SHORT, LONG, ROUNDS = 2, 8, 5
 
 
 def main() -> None:

@@ -393,8 +393,9 @@ def _moments(X: Array, weight: Array | None) -> tuple[Array, Array]:
     center, total = X[0].copy(), np.zeros(X.shape[1])
     for power in (1, 2):
         total[:] = 0.0
-        for start in range(0, n, step):
-            total += w[start : start + step] @ (X[start : start + step] - center) ** power
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, n, step):
+                total += w[start : start + step] @ (X[start : start + step] - center) ** power
         if power == 1:
             center += total / w.sum()
     if not np.isfinite(total).all():
