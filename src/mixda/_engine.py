@@ -1,15 +1,14 @@
 """Loss and closed-form gradients of Algorithm 2 for labelled point clouds.
 
-An atom component is a point (for mixtures ``[m, s]``) with a label; all atoms have K components. The
-reconstruction of domain *l* is ``B_l = Σ_c λ_lc P_lc Z_c`` with permutations ``P_lc``, so every
-inner problem works on inner products, and only a few products per step touch the dimension.
+An atom component is a point (for mixtures ``[m, s]``) with a label; all atoms have K components.
+The reconstruction of domain *l* is ``B_l = Σ_c λ_lc P_lc Z_c`` with permutations ``P_lc``, so the
+inner problems work on inner products, and only a few products per step touch the dimension.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,11 +99,19 @@ class Engine:
         beta: float | str,
         dtype: str = "float64",
     ) -> None:
-        self.center = np.vstack(clouds).mean(axis=0)
-        self.clouds: list[Floats] = [(c - self.center).astype(dtype) for c in clouds]
-        self.labels: list[Floats | None] = [None if v is None else v.astype(dtype) for v in labels]
-        self.norms = [_row_norms(cloud) for cloud in self.clouds]
-        self.label_norms = [None if v is None else _row_norms(v) for v in self.labels]
+        stacked = np.vstack(clouds)
+        nc = next((v.shape[1] for v in labels if v is not None), 0)
+        self.center = stacked.mean(axis=0)
+        self.points: Floats = (stacked - self.center).astype(dtype)
+        self.stacked_labels: Floats = np.vstack(
+            [
+                np.zeros((len(c), nc)) if v is None else v
+                for c, v in zip(clouds, labels, strict=True)
+            ]
+        ).astype(dtype)
+        self.is_labeled = [v is not None for v in labels]
+        self.starts = np.cumsum([0, *(len(cloud) for cloud in clouds)])
+        self.norms, self.label_norms = _row_norms(self.points), _row_norms(self.stacked_labels)
         self.weights = list(weights)
         self.n_atoms, self.n_components = n_atoms, n_components
         self.beta = beta
@@ -115,13 +122,14 @@ class Engine:
     ) -> list[Reconstruction]:
         """Reconstruct every domain and match it; plans start from those of the `previous` step."""
         gram = Gram.of(state.points, state.labels)
+        cross = Gram(state.points @ self.points.T, state.labels @ self.stacked_labels.T)
         return [
-            self._reconstruct(l, state, gram, None if previous is None else previous[l])
-            for l in range(len(self.clouds))
+            self._reconstruct(l, state, gram, cross, None if previous is None else previous[l])
+            for l in range(len(self.weights))
         ]
 
     def _reconstruct(
-        self, l: int, state: State, gram: Gram, previous: Reconstruction | None
+        self, l: int, state: State, gram: Gram, cross: Gram, previous: Reconstruction | None
     ) -> Reconstruction:
         lam = state.coordinates[l]
         maps = self.align(gram, lam, None if previous is None else previous.maps)
@@ -130,14 +138,13 @@ class Engine:
         weights: Array = state.masses.ravel()[columns] @ lam
         weights = weights / weights.sum()
 
-        products = _Products.of(gram.features, columns, state.points @ self.clouds[l].T)
-        cost = products.cost(lam, self.norms[l])
-        labels, label_norms = self.labels[l], self.label_norms[l]
-        beta = 0.0
-        if labels is not None and label_norms is not None and gram.labels is not None:
-            label_products = _Products.of(gram.labels, columns, state.labels @ labels.T)
-            beta = resolve_beta(self.beta, cost)
-            cost += beta * label_products.cost(lam, label_norms)
+        domain = slice(self.starts[l], self.starts[l + 1])
+        products = _Products.of(gram.features, cross.features[:, domain], columns)
+        cost = products.cost(lam, self.norms[domain])
+        beta = resolve_beta(self.beta, cost) if self.is_labeled[l] else 0.0
+        if beta > 0:
+            label_products = _Products.of(gram.labels, cross.labels[:, domain], columns)
+            cost += beta * label_products.cost(lam, self.label_norms[domain])
         warm = None if previous is None else previous.plan.potentials
         plan = solve_exact(weights, self.weights[l], cost, warm)
         quadratic, linear = products.in_coordinates(weights, plan)
@@ -161,7 +168,7 @@ class Engine:
             image = stack_maps(plans, lam)
         costs = split_costs(
             image_distances(image, gram.features),
-            None if gram.labels is None else image_distances(image, gram.labels),
+            image_distances(image, gram.labels),
             [K] * self.n_atoms,
             self.beta,
         )
@@ -178,35 +185,33 @@ class Engine:
         With plan ω between the reconstruction B (weights b) and the domain Q,
         ``½∂L/∂B_j = b_j B_j - Σ_i ω_ji Q_i``, and B is linear in the atoms.
         """
-        size = self.n_atoms * self.n_components
-        points_hessian = sparse.csr_matrix((size, size), dtype=self.dtype)
-        labels_hessian = sparse.csr_matrix((size, size), dtype=self.dtype)
-        points_pull = np.zeros_like(state.points)
-        labels_pull = np.zeros_like(state.labels)
-        for l, r in enumerate(found):
-            image = self._image(r, coordinates[l])
-            hessian = image.T @ sparse.diags_array(r.weights.astype(self.dtype)) @ image
-            matched = image.T @ sparse.csr_matrix(
-                (r.plan.mass.astype(self.dtype), (r.plan.rows, r.plan.columns)), shape=r.plan.shape
-            )
-            points_hessian += hessian
-            points_pull += matched @ self.clouds[l]
-            labels = self.labels[l]
-            if labels is not None:
-                labels_hessian += r.beta * hessian
-                labels_pull += r.beta * (matched @ labels)
+        K, C, L = self.n_components, self.n_atoms, len(found)
+        values = np.repeat(coordinates, K, axis=0)
+        columns = np.concatenate([r.columns for r in found])
+        image = sparse.csr_matrix(
+            (values.ravel(), columns.ravel(), np.arange(0, values.size + 1, C)),
+            shape=(L * K, C * K),
+        )
+        rows = np.concatenate([r.plan.rows + l * K for l, r in enumerate(found)])
+        matched = np.concatenate(
+            [r.plan.columns + start for r, start in zip(found, self.starts, strict=False)]
+        )
+        plans = sparse.csr_matrix(
+            (np.concatenate([r.plan.mass for r in found]), (rows, matched)),
+            shape=(L * K, len(self.points)),
+        )
+        weights = np.concatenate([r.weights for r in found])
+        betas = np.repeat([r.beta for r in found], K)
+        pull = (image.T @ plans).astype(self.dtype)
+        points_hessian = _congruence(image, weights).astype(self.dtype)
+        labels_hessian = _congruence(image, weights * betas).astype(self.dtype)
+        column_beta = np.repeat([r.beta for r in found], np.diff(self.starts))
+        weighted_labels = (column_beta[:, None] * self.stacked_labels).astype(self.dtype)
         return Gradient(
-            points_hessian @ state.points - points_pull,
-            labels_hessian @ state.labels - labels_pull,
+            points_hessian @ state.points - pull @ self.points,
+            labels_hessian @ state.labels - pull @ weighted_labels,
             points_hessian,
             labels_hessian,
-        )
-
-    def _image(self, r: Reconstruction, lam: Array) -> sparse.csr_matrix:
-        K, C = r.columns.shape
-        values = np.broadcast_to(lam.astype(self.dtype), (K, C)).ravel()
-        return sparse.csr_matrix(
-            (values, r.columns.ravel(), np.arange(0, K * C + 1, C)), shape=(K, K * C)
         )
 
     def mass_gradient(self, state: State, found: Sequence[Reconstruction]) -> Array:
@@ -228,7 +233,8 @@ class _Products:
     columns: NDArray[np.intp]
 
     @classmethod
-    def of(cls, gram: Floats, columns: NDArray[np.intp], cross: Floats) -> _Products:
+    def of(cls, gram: Floats, cross: Floats, columns: NDArray[np.intp]) -> _Products:
+        """Pick the products between the contributions of every pair of atoms."""
         return cls(gram[columns[:, :, None], columns[:, None, :]], cross, columns)
 
     def cost(self, lam: Array, norms: Floats) -> Floats:
@@ -239,7 +245,7 @@ class _Products:
         return np.maximum(cost, 0.0, out=cost)
 
     def in_coordinates(self, weights: Array, plan: SparsePlan) -> tuple[Array, Array]:
-        """``A`` and ``h`` such that the loss is ``λᵀAλ - 2hᵀλ + constant`` for fixed plans."""
+        """Return ``A``, ``h``: with plans fixed the loss is ``λᵀAλ - 2hᵀλ + constant``."""
         pairs = self.cross[self.columns[plan.rows], plan.columns[:, None]]
         return np.einsum("j,jcd->cd", weights, self.own), plan.mass @ pairs
 
@@ -267,56 +273,45 @@ def project_simplex(rows: Array) -> Array:
     return projected
 
 
-def minimize_on_simplex(quadratic: Array, linear: Array, start: Array) -> Array:
-    """Minimise ``λᵀAλ - 2hᵀλ`` over the simplex for L problems at once (projected FISTA)."""
-    lipschitz = np.abs(quadratic).sum(axis=2).max(axis=1)[:, None]
-    lipschitz = np.maximum(lipschitz, np.finfo(float).tiny)
-    x = y = start
-    t = 1.0
-    for _ in range(500):
-        gradient = (quadratic @ y[:, :, None])[:, :, 0] - linear
-        new = project_simplex(y - gradient / lipschitz)
-        if np.abs(new - x).max() < 1e-10:
-            return new
-        t_new = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-        y = new + (t - 1.0) / t_new * (new - x)
-        x, t = new, t_new
-    return x
+def minimize_on_simplex(quadratic: Array, linear: Array) -> Array:
+    """Minimise ``λᵀAλ - 2hᵀλ`` over the simplex, A positive definite.
+
+    Non-negative least squares on the Cholesky factor of A, with the sum as one heavy equation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda._engine import minimize_on_simplex
+    >>> minimize_on_simplex(np.eye(2), np.array([0.5, 0.1])).round(6)
+    array([0.7, 0.3])
+    """
+    from scipy.linalg import solve_triangular
+    from scipy.optimize import nnls
+
+    factor = np.linalg.cholesky(quadratic)
+    heavy = 1e4 * np.sqrt(np.trace(quadratic))
+    system = np.vstack([factor.T, np.full((1, len(linear)), heavy)])
+    right = np.append(solve_triangular(factor, linear, lower=True), heavy)
+    solution, _ = nnls(system, right)
+    minimizer: Array = solution / solution.sum()
+    return minimizer
 
 
 def solve_damped(hessian: sparse.csr_matrix, damping: float, right: Floats) -> Floats:
-    """Solve ``(H + μI) X = right`` with μ = damping × mean(diag H), block by connected block."""
+    """Solve ``(H + μI) X = right`` with μ = damping × mean(diag H); zero where H is."""
+    from scipy.linalg import cho_factor, cho_solve
+
     mean = float(hessian.diagonal().mean())
     if mean == 0.0:
         return np.zeros_like(right)
-    inverse = _inverse(hessian + damping * mean * sparse.identity(len(right), hessian.dtype))
-    solution: Floats = inverse @ right
+    dense = hessian.toarray()
+    dense[np.diag_indices_from(dense)] += damping * mean
+    factor = cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
+    solution: Floats = cho_solve(factor, right, check_finite=False)
     return solution
 
 
-def _inverse(matrix: Any) -> Any:
-    """Inverse of a sparse, positive definite matrix: sparse if its blocks are small."""
-    n_blocks, block = sparse.csgraph.connected_components(matrix, directed=False)
-    sizes = np.bincount(block, minlength=n_blocks)
-    if (sizes**2.0).sum() > 0.02 * float(matrix.shape[0]) ** 2:
-        return np.linalg.inv(matrix.toarray())
-    order = np.argsort(block, kind="stable")
-    starts = np.cumsum(sizes) - sizes
-    rows, columns, values = [], [], []
-    for size in np.unique(sizes):
-        members = order[starts[sizes == size][:, None] + np.arange(size)]
-        local = np.empty(matrix.shape[0], dtype=np.intp)
-        group = np.full(matrix.shape[0], -1, dtype=np.intp)
-        local[members] = np.arange(size)
-        group[members] = np.arange(len(members))[:, None]
-        dense = np.zeros((len(members), size, size))
-        coo = matrix.tocoo()
-        mine = group[coo.row] >= 0
-        dense[group[coo.row[mine]], local[coo.row[mine]], local[coo.col[mine]]] = coo.data[mine]
-        rows.append(np.repeat(members, size, axis=1).ravel())
-        columns.append(np.tile(members, (1, size)).ravel())
-        values.append(np.linalg.inv(dense).ravel())
-    return sparse.csr_matrix(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-        shape=matrix.shape,
-    ).astype(matrix.dtype)
+def _congruence(image: sparse.csr_matrix, weights: Array) -> sparse.csr_matrix:
+    scaled = image.copy()
+    scaled.data *= np.repeat(weights, np.diff(image.indptr))
+    return image.T @ scaled

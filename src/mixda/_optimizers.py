@@ -49,13 +49,11 @@ class Block:
 
     def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
         """Coordinates first, because they need no product with the dimension; then atoms."""
-        quadratic = np.stack([r.quadratic for r in found]).astype(np.float64)
-        linear = np.stack([r.linear for r in found]).astype(np.float64)
-        pull = self.damping * np.trace(quadratic, axis1=1, axis2=2)[:, None] / quadratic.shape[1]
-        coordinates = minimize_on_simplex(
-            quadratic + pull[:, :, None] * np.eye(quadratic.shape[1]),
-            linear + pull * state.coordinates,
-            state.coordinates,
+        coordinates = np.stack(
+            [
+                self._coordinates(lam, r.quadratic, r.linear)
+                for lam, r in zip(state.coordinates, found, strict=True)
+            ]
         )
         g = engine.gradient(state, found, coordinates)
         points = state.points - solve_damped(g.points_hessian, self.damping, g.points)
@@ -66,6 +64,10 @@ class Block:
             labels=project_simplex(labels.astype(np.float64)).astype(engine.dtype),
             coordinates=coordinates,
         )
+
+    def _coordinates(self, lam: Array, quadratic: Array, linear: Array) -> Array:
+        held = self.damping * float(np.trace(quadratic)) / len(lam) + 1e-12
+        return minimize_on_simplex(quadratic + held * np.eye(len(lam)), linear + held * lam)
 
 
 class ProjectedGradient:

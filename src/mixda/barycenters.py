@@ -248,9 +248,10 @@ def stack_maps(plans: Sequence[SparsePlan], lam: Array) -> sparse.csr_matrix:
 def image_distances(image: sparse.csr_matrix, gram: Floats) -> Floats:
     """Squared distances between ``image @ Z`` and ``Z``, given the Gram matrix of ``Z``."""
     inner = image @ gram
-    norms = np.asarray(image.multiply(inner).sum(axis=1))
+    rows = np.repeat(np.arange(image.shape[0]), np.diff(image.indptr))
+    norms = np.bincount(rows, image.data * inner[rows, image.indices], minlength=len(inner))
     inner *= -2.0
-    inner += norms
+    inner += norms[:, None]
     inner += gram.diagonal()
     distances: Floats = np.maximum(inner, 0.0, out=inner)
     return distances

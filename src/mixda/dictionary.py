@@ -407,12 +407,12 @@ def _optimizer(name: str, learning_rate: float, damping: float) -> Optimizer:
 
 
 def _start_at_random(engine: Engine, rng: np.random.Generator) -> State:
-    """Start as the paper does: means from N(0, I), unit deviations, uniform labels and coordinates."""
+    """Start as in the paper: means from N(0, I), unit deviations, all else uniform."""
     size, D = engine.n_atoms * engine.n_components, len(engine.center)
     points = np.ones((size, D))
     points[:, : D // 2] = rng.standard_normal((size, D // 2))
-    nc = next(v.shape[1] for v in engine.labels if v is not None)
-    coordinates = np.full((len(engine.clouds), engine.n_atoms), 1.0 / engine.n_atoms)
+    nc = engine.stacked_labels.shape[1]
+    coordinates = np.full((len(engine.weights), engine.n_atoms), 1.0 / engine.n_atoms)
     return _state(engine, points, np.full((size, nc), 1.0 / nc), coordinates)
 
 
