@@ -113,6 +113,21 @@ def test_statistics_are_the_sums_they_claim_and_merge_associatively():
         assert merged.loglik == pytest.approx(whole.loglik, rel=1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_statistics_of_many_features_leave_out_nothing_that_matters(weighted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5, 300))[rng.integers(5, size=70)] + rng.standard_normal((70, 300))
+    weight = rng.uniform(0.1, 2.0, 70) if weighted else np.ones(70)
+    p = Mixture(np.full(5, 0.2), X[:5], np.full((5, 300), 1.5))
+    stats = e_step(
+        (X, weight if weighted else None), Parameters(np.log(p.weights), p.means, p.stds)
+    )
+    r = p.responsibilities(X) * weight[:, None]
+    assert np.count_nonzero(r > 1e-30) < r.size / 3  # so the sparse products are the ones tested
+    np.testing.assert_allclose(stats.sum_x, np.einsum("nk,nd->kd", r, X), atol=1e-11)
+    np.testing.assert_allclose(stats.sum_xx, np.einsum("nk,nd->kd", r, X**2), rtol=1e-11)
+
+
 def test_steps_survive_pickling_so_that_they_can_travel():
     X, _ = blobs(n=50)
     p = start_of(X, 4)

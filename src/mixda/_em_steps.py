@@ -12,8 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
 from mixda._validation import Array
@@ -23,6 +26,8 @@ Chunk = tuple[Array, "Array | None"]  # centred samples (n, d) and their weights
 Map = Callable[[Callable[[Chunk], "SuffStats"], Sequence[Chunk]], Iterable["SuffStats"]]
 
 CHUNK_VALUES = 1 << 18  # 2 MB: a chunk and its squares stay in cache
+_NEGLIGIBLE = 1e-30  # responsibility that adds nothing to a sum in double precision
+_SPARSE_FEATURES = 256  # from here on, leaving out negligible responsibilities can pay
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +77,27 @@ def e_step(chunk: Chunk, parameters: Parameters) -> SuffStats:
     posterior = parameters.kernel(x, squares)
     posterior += parameters.log_weights[:, None]
     log_prob = normalize_log_rows(posterior.T)
+    shared = posterior > _NEGLIGIBLE if x.shape[1] >= _SPARSE_FEATURES else None
     if weight is None:
         loglik, total = float(log_prob.sum()), float(len(x))
     else:
         posterior *= weight
         loglik, total = float(weight @ log_prob), float(weight.sum())
-    return SuffStats(posterior.sum(axis=1), posterior @ x, posterior @ squares, loglik, total)
+    n_k = posterior.sum(axis=1)
+    sums = posterior if shared is None else _without_negligible(posterior, shared)
+    return SuffStats(n_k, sums @ x, sums @ squares, loglik, total)
+
+
+def _without_negligible(posterior: Array, shared: NDArray[np.bool_]) -> Any:
+    """Return a sparse posterior if that makes products with it cheaper, else the dense one.
+
+    With many features nearly every sample belongs to one component, and what is left out is
+    far below rounding.
+    """
+    if 3 * np.count_nonzero(shared) > shared.size:
+        return posterior
+    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(shared, axis=1))])
+    return csr_array((posterior[shared], np.nonzero(shared)[1], ends), shape=posterior.shape)
 
 
 def m_step(stats: SuffStats, floor: Array, previous: Parameters) -> Parameters:
