@@ -67,7 +67,8 @@ plt.show()
 # The defaults of mixda
 # ---------------------
 #
-# Started from the sources and minimised block by block, the loss needs far fewer iterations.
+# Started from the sources and minimised block by block, with all transport plans fixed within an
+# iteration, the loss falls to where the run above ends within a few iterations.
 
 faster = mixda.learn_dictionary(
     sources, target, samples=[data.samples_of(k)[0] for k in range(4)], random_state=0
@@ -76,8 +77,9 @@ mixda.plot.history(faster, domain_names=data.domain_names)
 plt.show()
 
 for name, d in (("random start, Adam", dictionary), ("defaults", faster)):
+    below = np.flatnonzero(d.history.loss <= dictionary.history.loss[-1])[0] + 1
     accuracy = np.mean(d.target.predict(X_target) == y_target)
     print(
-        f"{name}: {len(d.history.loss)} iterations, {d.history.seconds[-1]:.2f} s, "
-        f"loss {d.history.loss[-1]:.2f}, target accuracy {accuracy:.1%}"
+        f"{name}: loss {dictionary.history.loss[-1]:.2f} at iteration {below}, at the end "
+        f"{d.history.loss[-1]:.2f}, target accuracy {accuracy:.1%}"
     )
