@@ -116,17 +116,25 @@ class Engine:
         self.n_atoms, self.n_components = n_atoms, n_components
         self.beta = beta
         self.dtype = dtype
+        self._last: tuple[Floats, Gram, Gram] | None = None
 
     def evaluate(
         self, state: State, previous: Sequence[Reconstruction] | None = None
     ) -> list[Reconstruction]:
         """Reconstruct every domain and match it; plans start from those of the `previous` step."""
-        gram = Gram.of(state.points, state.labels)
-        cross = Gram(state.points @ self.points.T, state.labels @ self.stacked_labels.T)
+        gram, cross = self._products(state)
         return [
             self._reconstruct(l, state, gram, cross, None if previous is None else previous[l])
             for l in range(len(self.weights))
         ]
+
+    def _products(self, state: State) -> tuple[Gram, Gram]:
+        """Inner products among the atoms and with the domains; kept while the atoms rest."""
+        if self._last is None or self._last[0] is not state.points:
+            gram = Gram.of(state.points, state.labels)
+            cross = Gram(state.points @ self.points.T, state.labels @ self.stacked_labels.T)
+            self._last = state.points, gram, cross
+        return self._last[1:]
 
     def _reconstruct(
         self, l: int, state: State, gram: Gram, cross: Gram, previous: Reconstruction | None

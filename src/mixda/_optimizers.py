@@ -23,6 +23,9 @@ from mixda._engine import (
 from mixda._validation import Array, Floats
 
 
+_RESTING = 0.02  # largest change of a coordinate at which the atoms may move
+
+
 class Optimizer(Protocol):
     """One step from a state and its evaluation to the next state.
 
@@ -39,8 +42,11 @@ class Optimizer(Protocol):
 class Block:
     """Exact minimisation block by block with fixed plans; no learning rate.
 
-    The damping pulls every block towards where it was: directions of the atoms that no domain
-    determines stay put, and nearly undetermined ones are not extrapolated.
+    Atoms move only when the coordinates rest. A plan that was computed at wrong coordinates can
+    match the wrong classes; atoms that followed it at once would make the mistake true, while
+    coordinates that are corrected first undo it (rotated toy, 120 degrees: accuracy 0.99 instead
+    of 0.78). The damping pulls every block towards where it was: directions of the atoms that no
+    domain determines stay put, and nearly undetermined ones are not extrapolated.
     """
 
     def __init__(self, damping: float) -> None:
@@ -48,13 +54,15 @@ class Block:
         self.memory: dict[str, Floats] = {}
 
     def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
-        """Coordinates first, because they need no product with the dimension; then atoms."""
+        """Minimise in the coordinates; if they hardly changed, minimise in the atoms too."""
         coordinates = np.stack(
             [
                 self._coordinates(lam, r.quadratic, r.linear)
                 for lam, r in zip(state.coordinates, found, strict=True)
             ]
         )
+        if np.abs(coordinates - state.coordinates).max() > _RESTING:
+            return replace(state, coordinates=coordinates)
         g = engine.gradient(state, found, coordinates)
         points = state.points - solve_damped(g.points_hessian, self.damping, g.points)
         labels = state.labels - solve_damped(g.labels_hessian, self.damping, g.labels)
