@@ -60,19 +60,6 @@ class Reconstruction:
     linear: Array
 
 
-@dataclass(frozen=True)
-class Gradient:
-    """Half-gradients and half-Hessians of the loss with all plans fixed.
-
-    For features ``½∂L/∂Z = H Z - Σ_l R_l Q_l`` with sparse `H`; likewise for labels, sources only.
-    """
-
-    points: Floats
-    labels: Floats
-    points_hessian: sparse.csr_matrix
-    labels_hessian: sparse.csr_matrix
-
-
 class Engine:
     """The domains of one dictionary-learning problem, ready to be compared with atoms.
 
@@ -187,40 +174,57 @@ class Engine:
 
     def gradient(
         self, state: State, found: Sequence[Reconstruction], coordinates: Array
-    ) -> Gradient:
-        """Half-gradient of the loss in the atoms, at the given coordinates and fixed plans.
+    ) -> tuple[Floats, Floats]:
+        """Half-gradients of the loss in the atoms' points and labels, with all plans fixed.
 
         With plan ω between the reconstruction B (weights b) and the domain Q,
         ``½∂L/∂B_j = b_j B_j - Σ_i ω_ji Q_i``, and B is linear in the atoms.
         """
-        K, C, L = self.n_components, self.n_atoms, len(found)
-        values = np.repeat(coordinates, K, axis=0)
+        K, C = self.n_components, self.n_atoms
         columns = np.concatenate([r.columns for r in found])
+        size = len(columns)
         image = sparse.csr_matrix(
-            (values.ravel(), columns.ravel(), np.arange(0, values.size + 1, C)),
-            shape=(L * K, C * K),
+            (
+                np.repeat(coordinates, K, axis=0).astype(self.dtype).ravel(),
+                columns.ravel(),
+                np.arange(0, size * C + 1, C),
+            ),
+            shape=(size, C * K),
         )
-        rows = np.concatenate([r.plan.rows + l * K for l, r in enumerate(found)])
-        matched = np.concatenate(
-            [r.plan.columns + start for r, start in zip(found, self.starts, strict=False)]
+        plans = self._stacked_plans(found)
+        weights = np.concatenate([r.weights for r in found]).astype(self.dtype)[:, None]
+        betas = np.repeat([r.beta for r in found], K).astype(self.dtype)[:, None]
+        points: Floats = image @ state.points
+        points *= weights
+        points -= plans @ self.points
+        labels: Floats = betas * (weights * (image @ state.labels) - plans @ self.stacked_labels)
+        return image.T @ points, image.T @ labels
+
+    def _stacked_plans(self, found: Sequence[Reconstruction]) -> sparse.csr_matrix:
+        """All plans as the diagonal blocks of one matrix, (L·K, Σ K_l)."""
+        K = self.n_components
+        counts = [np.bincount(r.plan.rows, minlength=K) for r in found]
+        columns = [r.plan.columns + start for r, start in zip(found, self.starts, strict=False)]
+        mass = np.concatenate([r.plan.mass for r in found]).astype(self.dtype)
+        return sparse.csr_matrix(
+            (mass, np.concatenate(columns), np.cumsum(np.concatenate([[0], *counts]))),
+            shape=(K * len(found), len(self.points)),
         )
-        plans = sparse.csr_matrix(
-            (np.concatenate([r.plan.mass for r in found]), (rows, matched)),
-            shape=(L * K, len(self.points)),
-        )
-        weights = np.concatenate([r.weights for r in found])
-        betas = np.repeat([r.beta for r in found], K)
-        pull = (image.T @ plans).astype(self.dtype)
-        points_hessian = _congruence(image, weights).astype(self.dtype)
-        labels_hessian = _congruence(image, weights * betas).astype(self.dtype)
-        column_beta = np.repeat([r.beta for r in found], np.diff(self.starts))
-        weighted_labels = (column_beta[:, None] * self.stacked_labels).astype(self.dtype)
-        return Gradient(
-            points_hessian @ state.points - pull @ self.points,
-            labels_hessian @ state.labels - pull @ weighted_labels,
-            points_hessian,
-            labels_hessian,
-        )
+
+    def hessian(
+        self, found: Sequence[Reconstruction], coordinates: Array, factors: Sequence[float]
+    ) -> Floats:
+        """Half-Hessian ``Σ_l factor_l M_lᵀ diag(b_l) M_l`` of the loss in the atoms: (C·K, C·K)."""
+        size = self.n_atoms * self.n_components
+        where, values = [], []
+        for r, lam, factor in zip(found, coordinates, factors, strict=True):
+            if factor > 0:
+                where.append((r.columns[:, :, None] * size + r.columns[:, None, :]).ravel())
+                values.append((factor * r.weights[:, None, None] * np.outer(lam, lam)).ravel())
+        if not where:
+            return np.zeros((size, size), dtype=self.dtype)
+        flat = np.bincount(np.concatenate(where), np.concatenate(values), minlength=size * size)
+        return flat.reshape(size, size).astype(self.dtype)
 
     def mass_gradient(self, state: State, found: Sequence[Reconstruction]) -> Array:
         """Gradient in the atoms' component weights: the plans' potentials, pulled back."""
@@ -305,21 +309,24 @@ def minimize_on_simplex(quadratic: Array, linear: Array) -> Array:
     return minimizer
 
 
-def solve_damped(hessian: sparse.csr_matrix, damping: float, right: Floats) -> Floats:
-    """Solve ``(H + μI) X = right`` with μ = damping × mean(diag H); zero where H is."""
-    from scipy.linalg import cho_factor, cho_solve
+def solve_damped(hessian: Floats, damping: float, right: Floats) -> Floats:
+    """Solve ``(H + μI) X = right`` with μ = damping × mean(diag H); zero if H is.
 
-    mean = float(hessian.diagonal().mean())
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda._engine import solve_damped
+    >>> solve_damped(np.diag([1.0, 3.0]), 0.5, np.array([[4.0], [4.0]]))
+    array([[2.],
+           [1.]])
+    """
+    from scipy.linalg import cholesky, get_blas_funcs
+
+    mean = float(np.trace(hessian)) / len(hessian)
     if mean == 0.0:
         return np.zeros_like(right)
-    dense = hessian.toarray()
-    dense[np.diag_indices_from(dense)] += damping * mean
-    factor = cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
-    solution: Floats = cho_solve(factor, right, check_finite=False)
+    factor = cholesky(hessian + damping * mean * np.eye(len(hessian), dtype=hessian.dtype))
+    (trsm,) = get_blas_funcs(("trsm",), (factor, right))
+    half = trsm(1.0, factor, right.T, side=1)  # rows of `right.T` are columns in memory: no copy
+    solution: Floats = trsm(1.0, factor, half, side=1, trans_a=1, overwrite_b=1).T
     return solution
-
-
-def _congruence(image: sparse.csr_matrix, weights: Array) -> sparse.csr_matrix:
-    scaled = image.copy()
-    scaled.data *= np.repeat(weights, np.diff(image.indptr))
-    return image.T @ scaled

@@ -22,7 +22,6 @@ from mixda._engine import (
 )
 from mixda._validation import Array, Floats
 
-
 _RESTING = 0.02  # largest change of a coordinate at which the atoms may move
 
 
@@ -63,12 +62,13 @@ class Block:
         )
         if np.abs(coordinates - state.coordinates).max() > _RESTING:
             return replace(state, coordinates=coordinates)
-        g = engine.gradient(state, found, coordinates)
-        points = state.points - solve_damped(g.points_hessian, self.damping, g.points)
-        labels = state.labels - solve_damped(g.labels_hessian, self.damping, g.labels)
+        points, labels = engine.gradient(state, found, coordinates)
+        hessian = engine.hessian(found, coordinates, [1.0] * len(found))
+        label_hessian = engine.hessian(found, coordinates, [r.beta for r in found])
+        labels = state.labels - solve_damped(label_hessian, self.damping, labels)
         return replace(
             state,
-            points=points,
+            points=state.points - solve_damped(hessian, self.damping, points),
             labels=project_simplex(labels.astype(np.float64)).astype(engine.dtype),
             coordinates=coordinates,
         )
@@ -89,10 +89,10 @@ class ProjectedGradient:
         """Move against the gradient of every parameter, then project the coordinates."""
         if not self.memory:
             self.memory["logits"] = _logits(state.labels)
-        g = engine.gradient(state, found, state.coordinates)
+        points, labels = engine.gradient(state, found, state.coordinates)
         gradients = {
-            "points": 2.0 * g.points,
-            "logits": 2.0 * through_softmax(g.labels, state.labels),
+            "points": 2.0 * points,
+            "logits": 2.0 * through_softmax(labels, state.labels),
             "coordinates": 2.0 * coordinate_gradient(state.coordinates, found),
         }
         moves = {name: self._move(name, gradient) for name, gradient in gradients.items()}

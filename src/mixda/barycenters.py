@@ -235,13 +235,17 @@ def fixed_point(
 def stack_maps(plans: Sequence[SparsePlan], lam: Array) -> sparse.csr_matrix:
     """Return the matrix ``[λ_1 T_1 … λ_C T_C]`` of the maps ``T_c = diag(1/b) ω_c``."""
     offsets = np.cumsum([0] + [plan.shape[1] for plan in plans])
+    shape = (plans[0].shape[0], int(offsets[-1]))
+    if all(plan.is_assignment for plan in plans):
+        indices = np.stack([plan.columns for plan in plans], axis=1) + offsets[:-1]
+        entries = np.tile(lam, shape[0]), indices.ravel(), np.arange(0, indices.size + 1, len(lam))
+        return sparse.csr_matrix(entries, shape=shape)
     values = []
     for plan, x in zip(plans, lam, strict=True):
         mass = np.bincount(plan.rows, plan.mass, minlength=plan.shape[0])
         values.append(x * plan.mass / mass[plan.rows])
     rows = np.concatenate([plan.rows for plan in plans])
     columns = np.concatenate([p.columns + o for p, o in zip(plans, offsets, strict=False)])
-    shape = (plans[0].shape[0], int(offsets[-1]))
     return sparse.csr_matrix((np.concatenate(values), (rows, columns)), shape=shape)
 
 

@@ -35,7 +35,7 @@ OPTIMIZERS = ("block", "adam", "gradient")
 
 @dataclass(frozen=True)
 class History:
-    """How the learning went, one row per iteration.
+    """How the learning went: one row for the start and one for every step.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def learn_dictionary(
     init: str = "sources",
     component_weights: str = "fixed",
     min_std: float | str = "auto",
-    precision: str = "float64",
+    precision: str = "auto",
     samples: Sequence[ArrayLike] | None = None,
     callback: Callable[[Dictionary], bool | None] | None = None,
     checkpoint: str | Path | None = None,
@@ -185,9 +185,9 @@ def learn_dictionary(
     damping : float
         Of "block": how strongly each block is held where it was.
     n_iter : int
-        Largest number of iterations.
+        Largest number of steps.
     tol : float
-        Stop when the loss fell by less than this fraction over the last five iterations.
+        Stop when the loss fell by less than this fraction over the last five steps.
     init : {"sources", "random"}
         Atoms start as the sources' own components, aligned by their barycentre (groups of sources
         when there are fewer atoms), or as in the paper with means drawn from N(0, I), unit
@@ -197,12 +197,13 @@ def learn_dictionary(
     min_std : float or "auto"
         Floor of the atoms' standard deviations; "auto" is the smallest that any domain has in
         that feature.
-    precision : {"float64", "float32"}
-        Of the large matrix products; plans and losses of ill-scaled problems want the former.
+    precision : {"auto", "float64", "float32"}
+        Of the large matrix products; "auto" is float32 from 256 features on, where they are most
+        of the time. Weights, duals, coordinates and losses are float64 always.
     samples : sequence of L array-like of shape (n_l, d), optional
         Samples of all domains, target last, only to record their negative log-likelihood.
     callback : callable, optional
-        Called with the dictionary after every iteration; a true value stops the learning.
+        Called with the dictionary at the start and after every step; a true value stops.
     checkpoint : path, optional
         File that is written as the learning goes; if it exists and belongs to this very problem,
         the learning goes on from there.
@@ -237,7 +238,8 @@ def learn_dictionary(
     K = max(q.n_components for q in sources) if n_components is None else n_components
     K, C = check_positive_int(K, "n_components"), check_positive_int(n_atoms, "n_atoms")
     check_choice(component_weights, "component_weights", ("fixed", "learned"))
-    check_choice(precision, "precision", ("float64", "float32"))
+    if check_choice(precision, "precision", ("auto", "float64", "float32")) == "auto":
+        precision = "float32" if target.n_features >= 256 else "float64"
     tracked = None if samples is None else [check_X(X, "samples") for X in samples]
     if tracked is not None and len(tracked) != len(sources) + 1:
         raise ValueError(f"samples must hold {len(sources) + 1} arrays, got {len(tracked)}.")
@@ -300,18 +302,16 @@ class _Problem:
             while True:
                 found = self.engine.evaluate(state, found)
                 rows.append(self._record(state, found, time.perf_counter() - began))
-                progress.update(len(rows), f"loss {rows[-1]['loss']:.4g}")
-                done = len(rows) >= n_iter or _resting([row["loss"] for row in rows], tol)
-                if callback is not None and not done:
-                    done = bool(callback(self._dictionary(state, found, rows)))
+                progress.update(len(rows) - 1, f"loss {rows[-1]['loss']:.4g}")
+                done = len(rows) > n_iter or _resting([row["loss"] for row in rows], tol)
+                if callback is not None:
+                    done |= bool(callback(self._dictionary(state, found, rows)))
                 if done:
                     break
                 state = self._step(state, found)
                 if saved is not None:
                     saved.write(state, rows, found, self.optimizer)
         dictionary = self._dictionary(state, found, rows)
-        if callback is not None:
-            callback(dictionary)
         if saved is not None:
             saved.remove()
         return dictionary
