@@ -46,7 +46,7 @@ def time_engine(problem: Problem, K: int, arguments: Any, options: dict[str, Any
     import mixda
 
     clock, seconds = clock_of(arguments), []
-    for n_iter in (1, arguments.steps + 1):
+    for n_iter in (1, arguments.steps):
         start = clock()
         d = mixda.learn_dictionary(
             problem.sources,
@@ -97,7 +97,7 @@ def run_engine(
         problem.target,
         n_atoms=arguments.atoms,
         n_components=K,
-        n_iter=n_steps + 1,
+        n_iter=n_steps,
         tol=-np.inf,  # no early stop
         callback=callback,
         random_state=arguments.seed,

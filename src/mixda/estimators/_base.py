@@ -1,0 +1,229 @@
+"""What every estimator shares: SKADA's domain convention, labels, encoding and predictions.
+
+A method subclasses `MultiSourceClassifier`, keeps its parameters in `__init__` and writes two
+hooks, `_fit_domains` and `_predict_encoded`, that see encoded samples and integer classes only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from mixda._validation import Array, check_random_state
+from mixda.estimators._encoders import DomainEncoder
+
+Codes = NDArray[np.intp]
+Source = tuple[Array, Codes]
+
+_PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
+
+
+class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators: labelled source domains in, a classifier of the target out.
+
+    `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id, and negative
+    ids are the target (several negative ids are one target). Target rows of `y` are dropped
+    before anything looks at them. Without `sample_domain`, all rows of `fit` are one source with
+    nothing to adapt to, and all rows to predict are the target's.
+
+    A subclass has the parameters `encoder`, `scale` and `random_state`, and implements
+
+    ``_fit_domains(sources, target, rng)``
+        `sources` is a list of ``(Z, codes)``, encoded samples and positions in `classes_`, one
+        pair per source in the order of `sources_`; `target` is an array or None.
+    ``_predict_encoded(Z)``
+        Probabilities of the classes for encoded samples, shape (n, nc).
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+    __metadata_request__predict = _PREDICT_REQUEST
+    __metadata_request__predict_proba = _PREDICT_REQUEST
+    __metadata_request__predict_log_proba = _PREDICT_REQUEST
+    __metadata_request__score = _PREDICT_REQUEST
+
+    _needs_target = True  # whether sample_domain without a negative id is a mistake
+
+    encoder: Any
+    scale: Any
+    random_state: Any
+
+    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> MultiSourceClassifier:
+        """Learn from labelled sources and an unlabelled target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples of all domains.
+        y : array-like of shape (n,)
+            Classes of the source rows; what stands on target rows is never read.
+        sample_domain : array-like of shape (n,) or int, optional
+            Ids of at least 0 for sources, negative for the target. Default: one source.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                "give the classes of the source rows."
+            )
+        X = validate_data(self, X, dtype=np.float64)
+        check_consistent_length(X, y)
+        ids = _check_domains(sample_domain, len(X), default=0)
+        is_source = ids >= 0
+        self._check_roles(is_source, given=sample_domain is not None)
+        self.classes_, codes = _encode_labels(y, is_source, ids)
+        rng = check_random_state(self.random_state)
+        seed = int(rng.integers(2**31))
+        self.encoder_ = DomainEncoder(self.scale, self.encoder, seed)
+        Z = self.encoder_.fit_transform(X, codes, ids)
+        self.sources_ = np.unique(ids[is_source])
+        source_Z, source_ids = Z[is_source], ids[is_source]
+        sources = [(source_Z[source_ids == k], codes[source_ids == k]) for k in self.sources_]
+        self._fit_domains(sources, None if is_source.all() else Z[~is_source], rng)
+        return self
+
+    def predict(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> NDArray[Any]:
+        """Return the most probable class of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        sample_domain : array-like of shape (n,) or int, optional
+            Where the rows come from; by default the target. Rows of sources are standardised as
+            such (see `scale`) and then classified by the target's model.
+        allow_source : bool
+            If False, rows of source domains are an error.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X, sample_domain, allow_source)
+        winners: NDArray[Any] = self.classes_[proba.argmax(axis=1)]
+        return winners
+
+    def predict_proba(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> Array:
+        """Return the probability of every class, shape (n, nc), columns as in `classes_`.
+
+        Parameters are those of `predict`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        ids = _check_domains(sample_domain, len(X), default=-1)
+        if not allow_source and (ids >= 0).any():
+            raise ValueError(
+                f"{(ids >= 0).sum()} of the rows to predict are of source domains, but "
+                "allow_source is False; give target rows (negative ids) or allow_source=True."
+            )
+        proba: Array = self._predict_encoded(self.encoder_.transform(X, ids))
+        return proba
+
+    def predict_log_proba(
+        self, X: Any, sample_domain: Any = None, allow_source: bool = True
+    ) -> Array:
+        """Return the logarithm of `predict_proba`; parameters are those of `predict`."""
+        with np.errstate(divide="ignore"):
+            log_proba: Array = np.log(self.predict_proba(X, sample_domain, allow_source))
+        return log_proba
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sample_domain: Any = None,
+        allow_source: bool = True,
+    ) -> float:
+        """Return the accuracy of `predict` on the given rows, whose `y` must be their classes."""
+        from sklearn.metrics import accuracy_score
+
+        predicted = self.predict(X, sample_domain, allow_source)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        raise NotImplementedError
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        raise NotImplementedError
+
+    def _check_roles(self, is_source: NDArray[np.bool_], given: bool) -> None:
+        if not is_source.any():
+            raise ValueError(
+                "sample_domain names no source domain (all ids are negative); "
+                "give labelled source rows an id of 0 or more."
+            )
+        if self._needs_target and given and is_source.all():
+            raise ValueError(
+                "sample_domain names no target (no id is negative); give target rows a negative "
+                "id, or leave sample_domain out to train on labelled rows without adaptation."
+            )
+
+
+def _check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64]:
+    if sample_domain is None:
+        return np.full(n, default)
+    ids = np.asarray(sample_domain)
+    if ids.ndim == 0:
+        ids = np.full(n, ids)
+    if ids.shape != (n,):
+        raise ValueError(
+            f"sample_domain must hold one id per row of X ({n}), got an array of shape {ids.shape}."
+        )
+    try:
+        numbers = ids.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(n, np.nan)
+    if not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
+        raise ValueError(
+            "sample_domain must hold integers: 0 or more for sources, negative for the target; "
+            "number the domains that have names."
+        )
+    return numbers.astype(np.int64)
+
+
+def _encode_labels(
+    y: Any, is_source: NDArray[np.bool_], ids: NDArray[np.int64]
+) -> tuple[NDArray[Any], Codes]:
+    """Names of the classes and the code of every source row; target rows go before all else."""
+    if isinstance(y, (list, tuple)):  # not as one array: target values would choose its dtype
+        y = [label for label, kept in zip(y, is_source, strict=True) if kept]
+        labels = np.asarray(y)
+    else:
+        labels = np.asarray(y)[is_source]
+    labels = column_or_1d(labels, warn=True)
+    missing = _is_missing(labels)
+    if missing.any():
+        domain = ids[is_source][missing][0]
+        raise ValueError(
+            f"y contains NaN or None on {missing.sum()} row(s) of source domains (the first in "
+            f"domain {domain}); drop these rows, or mark them as target with a negative id."
+        )
+    if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels):
+        labels = np.array(labels.tolist())
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"the source rows of y hold one class only ({classes.tolist()[0]!r}); a classifier "
+            "needs at least two classes."
+        )
+    return classes, codes
+
+
+def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        missing: NDArray[np.bool_] = np.isnan(labels)
+        return missing
+    if labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=bool)
+    return np.array([label is None or label != label for label in labels], dtype=bool)

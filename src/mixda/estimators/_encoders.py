@@ -1,0 +1,199 @@
+"""The space where a method works: standardise every domain, then encode with what the sources know.
+
+Both steps are fitted without target labels. `DomainEncoder` is the whole; `MLPEncoder` is the
+network of ``encoder="mlp"``, a scikit-learn transformer of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mixda._validation import Array, check_choice
+
+Ids = NDArray[np.int64]
+Moments = tuple[Array, Array]
+
+_TARGET = -1
+
+
+class DomainEncoder:
+    r"""Standardisation per domain followed by an encoder trained on the sources.
+
+    .. math:: z = \phi\Bigl(\frac{x - \mu_\ell}{\sigma_\ell}\Bigr)
+
+    Parameters
+    ----------
+    scale : {"domain", "sources", None}
+        Take the mean and deviation of each feature from the sample's own domain, from all sources
+        together, or do not standardise. Negative ids are one domain, the target.
+    encoder : {"lda", "mlp", None} or transformer
+        Linear discriminants with shrinkage, the last hidden layer of a small network
+        (`MLPEncoder`), nothing, or any scikit-learn transformer (it is cloned), trained on the
+        standardised sources and their classes.
+    seed : int
+        Of the network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.estimators import DomainEncoder
+    >>> X, ids = np.array([[0.0], [2.0], [10.0], [30.0]]), np.array([1, 1, -2, -2])
+    >>> DomainEncoder("domain", None).fit_transform(X, np.array([0, 1]), ids).ravel()
+    array([-1.,  1., -1.,  1.])
+    """
+
+    def __init__(self, scale: str | None, encoder: Any, seed: int = 0) -> None:
+        self.scale = check_choice(scale, "scale", ("domain", "sources", None))
+        self._model = _resolve(encoder, seed)
+        self._moments: dict[int, Moments] = {}
+
+    def fit_transform(self, X: Array, codes: NDArray[np.intp], ids: Ids) -> Array:
+        """Fit on samples of all domains and the classes of the source rows; encode them all."""
+        is_source = ids >= 0
+        self._pooled = _moments(X[is_source])
+        if self.scale == "domain":
+            merged = np.maximum(ids, _TARGET)
+            self._moments = {int(k): _moments(X[merged == k]) for k in np.unique(merged)}
+        scaled = self._standardize(X, ids)
+        if self._model is None:
+            return scaled
+        self._model.fit(scaled[is_source], codes)
+        return self._encode(scaled)
+
+    def transform(self, X: Array, ids: Ids | None = None) -> Array:
+        """Encode samples of the given domains, by default of the target.
+
+        A domain that was not there in the fit is standardised as the sources together.
+        """
+        ids = np.full(len(X), _TARGET) if ids is None else ids
+        scaled = self._standardize(X, ids)
+        return scaled if self._model is None else self._encode(scaled)
+
+    def _standardize(self, X: Array, ids: Ids) -> Array:
+        if self.scale is None:
+            return X
+        result = np.empty_like(X)
+        merged = np.maximum(ids, _TARGET)
+        for k in np.unique(merged):
+            mean, std = self._moments.get(int(k), self._pooled)
+            result[merged == k] = (X[merged == k] - mean) / std
+        return result
+
+    def _encode(self, scaled: Array) -> Array:
+        Z = np.asarray(self._model.transform(scaled), dtype=np.float64)
+        if Z.ndim != 2 or len(Z) != len(scaled):
+            raise ValueError(
+                f"the encoder gave an array of shape {Z.shape} for {len(scaled)} samples; "
+                "it must give one row of features per sample."
+            )
+        return Z
+
+
+class MLPEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Last hidden layer of a small classification network: features that separate the classes.
+
+    .. math:: \phi(x) = h_L, \quad h_i = \max(0, W_i^\top h_{i-1} + b_i), \quad h_0 = x
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Widths of the hidden layers; the last is the number of features.
+    alpha : float
+        Weight of the squared norm of the parameters in the loss.
+    max_iter : int
+        Most passes over the samples.
+    random_state : None, int or RandomState
+
+    Attributes
+    ----------
+    network_ : MLPClassifier
+    n_iter_ : int
+        Passes over the samples that were made.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only if `X` had column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mixda.estimators import MLPEncoder
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MLPEncoder((8, 4), random_state=0).fit(X, y).transform(X).shape
+    (150, 4)
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: tuple[int, ...] = (256, 128),
+        alpha: float = 1e-3,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> MLPEncoder:
+        """Train the network to tell the classes `y` apart."""
+        from sklearn.neural_network import MLPClassifier
+
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        network = MLPClassifier(
+            self.hidden_layer_sizes,
+            alpha=self.alpha,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        )
+        with warnings.catch_warnings():  # its features are good long before its loss settles
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.network_ = network.fit(X, y)
+        self.n_iter_ = self.network_.n_iter_
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the activations of the last hidden layer, shape (n, width)."""
+        check_is_fitted(self)
+        Z: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        layers = zip(self.network_.coefs_[:-1], self.network_.intercepts_[:-1], strict=True)
+        for weights, bias in layers:
+            Z = np.maximum(Z @ weights + bias, 0.0)
+        return Z
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _resolve(encoder: Any, seed: int) -> Any:
+    if encoder is None:
+        return None
+    if isinstance(encoder, str):
+        check_choice(encoder, "encoder", ("lda", "mlp", None))
+        if encoder == "mlp":
+            return MLPEncoder(random_state=seed)
+        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+        return LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
+    if not (hasattr(encoder, "fit") and hasattr(encoder, "transform")):
+        raise ValueError(
+            f"encoder must be None, 'lda', 'mlp' or a transformer with fit and transform, "
+            f"got {encoder!r}."
+        )
+    return clone(encoder)
+
+
+def _moments(X: Array) -> Moments:
+    """Mean and standard deviation of each feature; 1 for the deviation of a constant one."""
+    mean = X.mean(axis=0)
+    std = X.std(axis=0)
+    constant = std <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    return mean, np.where(constant, 1.0, std)
