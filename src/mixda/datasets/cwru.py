@@ -73,6 +73,11 @@ def load_cwru(
     The faults were sampled at 12 kHz; the normal records look like 48 kHz and are taken as they
     are, as most papers do.
 
+    How hard the task is depends on the scale of the spectrum. With loads 0, 1, 3 as targets, a
+    source-only logistic regression scores 0.79, 0.67, 0.88 on these magnitudes, but 0.998 or more
+    on each after ``numpy.log``, and 1.00, 1.00, 0.90 after standardising the features. State the
+    scaling with any result, and try the logarithm before adapting.
+
     Examples
     --------
     >>> from mixda.datasets import load_cwru
