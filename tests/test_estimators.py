@@ -41,6 +41,8 @@ def task():
 
 
 def small(Estimator, **parameters):
+    if Estimator is GMMDaDiL:
+        parameters.setdefault("n_iter", 20)
     return Estimator(n_components=1, random_state=0, **parameters)
 
 
@@ -70,8 +72,10 @@ def test_target_labels_are_never_read(task, Estimator, kind):
         "shuffled": np.where(target, np.random.default_rng(1).permutation(y), y),
         "nan": np.where(target, np.nan, y),
         "constant": np.where(target, -1, y),
-        "strings": ["?" if hidden else int(label) for label, hidden in zip(y, target)],
-        "objects": np.array([object() if h else int(v) for v, h in zip(y, target)], dtype=object),
+        "strings": ["?" if hidden else int(label) for label, hidden in zip(y, target, strict=True)],
+        "objects": np.array(
+            [object() if h else int(v) for v, h in zip(y, target, strict=True)], dtype=object
+        ),
         "new class": np.where(target, 99, y),
     }
     reference = small(Estimator, encoder="lda").fit(X, y, sample_domain=ids)
@@ -170,7 +174,7 @@ def test_same_seed_same_model_and_pickles_and_clones_agree(task, Estimator):
     proba = model.fit(X, y, sample_domain=ids).predict_proba(X)
     for other in (clone(model).fit(X, y, sample_domain=ids), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(other.predict_proba(X), proba)
-    assert all(np.array_equal(a, b) for a, b in zip(before, (X, y, ids)))
+    assert all(np.array_equal(a, b) for a, b in zip(before, (X, y, ids), strict=True))
 
 
 @both
@@ -236,7 +240,10 @@ BAD = {
     "no source": (lambda X, y, i: (X, y, -1 - abs(i)), "names no source"),
     "no target": (lambda X, y, i: (X, y, abs(i)), "names no target"),
     "unlabelled row": (lambda X, y, i: (X, np.where(i == 1, np.nan, y), i), "in domain 1"),
-    "None": (lambda X, y, i: (X, [None if k == 2 else v for v, k in zip(y, i)], i), "in domain 2"),
+    "None": (
+        lambda X, y, i: (X, [None if k == 2 else v for v, k in zip(y, i, strict=True)], i),
+        "in domain 2",
+    ),
     "continuous": (lambda X, y, i: (X, y + 0.5, i), "Unknown label type"),
     "no labels": (lambda X, y, i: (X, None, i), "requires y"),
     "domain shape": (lambda X, y, i: (X, y, i[:-1]), "one id per row of X"),
@@ -307,7 +314,7 @@ def test_encoders_are_fitted_on_the_sources(task):
 
 
 def test_mlp_features_are_what_the_last_layer_of_the_network_sees(task):
-    X, y, ids = task
+    X, y, _ = task
     encoder = MLPEncoder((16, 8), max_iter=20, random_state=0).fit(X, y)
     network = encoder.network_
     logits = encoder.transform(X) @ network.coefs_[-1] + network.intercepts_[-1]

@@ -6,7 +6,7 @@ hooks, `_fit_domains` and `_predict_encoded`, that see encoded samples and integ
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +41,14 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Probabilities of the classes for encoded samples, shape (n, nc).
     """
 
-    __metadata_request__fit = {"sample_domain": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
     __metadata_request__predict = _PREDICT_REQUEST
     __metadata_request__predict_proba = _PREDICT_REQUEST
     __metadata_request__predict_log_proba = _PREDICT_REQUEST
-    __metadata_request__score = _PREDICT_REQUEST
+    __metadata_request__score: ClassVar[dict[str, bool]] = {
+        "sample_weight": True,  # SKADA's importance-weighted scorer asks for it
+        **_PREDICT_REQUEST,
+    }
 
     _needs_target = True  # whether sample_domain without a negative id is a mistake
 
