@@ -131,7 +131,7 @@ def draw_mixtures(data, models):
 def draw_dictionary(data, model):
     fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
     loss = model.dictionary_.history.loss
-    axes[0].plot(np.arange(1, len(loss) + 1), loss, color=mixda.plot.PALETTE[0])
+    axes[0].plot(np.arange(len(loss)), loss, color=mixda.plot.PALETTE[0])
     axes[0].set(xlabel="iteration", ylabel="loss", ylim=(0, None))
     axes[0].spines[["top", "right"]].set_visible(False)
     mixda.plot.coordinates(model.dictionary_, ax=axes[1], domain_names=data.domain_names)

@@ -77,7 +77,7 @@ mixda.plot.history(faster, domain_names=data.domain_names)
 plt.show()
 
 for name, d in (("random start, Adam", dictionary), ("defaults", faster)):
-    below = np.flatnonzero(d.history.loss <= dictionary.history.loss[-1])[0] + 1
+    below = np.flatnonzero(d.history.loss <= dictionary.history.loss[-1])[0]
     accuracy = np.mean(d.target.predict(X_target) == y_target)
     print(
         f"{name}: loss {dictionary.history.loss[-1]:.2f} at iteration {below}, at the end "

@@ -221,7 +221,7 @@ def history(
     past = dictionary.history
     names = _domain_names(past.domain_loss.shape[1], domain_names)
     panels = _three_axes(axes)
-    iterations = np.arange(1, len(past.loss) + 1)
+    iterations = np.arange(len(past.loss))  # row 0 is the start
     _draw_loss(panels[0], iterations, past, names)
     if past.nll is None:
         note = "not recorded; give samples\nto learn_dictionary"
