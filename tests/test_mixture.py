@@ -1,0 +1,204 @@
+"""Mixture: validation, densities against scikit-learn and scipy, sampling, files."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from mixda import Mixture
+from mixda.mixture import log_gaussians
+
+from .strategies import mixtures, random_mixture
+
+
+@settings(max_examples=40, deadline=None)
+@given(mixtures(nc=3))
+def test_densities_and_posteriors_are_scikit_learns(p):
+    X = np.random.default_rng(0).normal(size=(20, p.n_features))
+    model = p.to_sklearn()
+    assert np.allclose(p.log_prob(X), model.score_samples(X))
+    assert np.allclose(p.responsibilities(X), model.predict_proba(X))
+    assert np.allclose(p.predict_proba(X), model.predict_proba(X) @ p.labels)
+    assert p.score(X) == pytest.approx(model.score(X))
+    back = Mixture.from_sklearn(model)
+    assert np.allclose(back.stds, p.stds)
+    assert np.array_equal(back.means, p.means)
+
+
+def test_spherical_models_convert_and_full_ones_are_refused():
+    from sklearn.mixture import GaussianMixture
+
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    spherical = GaussianMixture(2, covariance_type="spherical", random_state=0).fit(X)
+    assert np.allclose(Mixture.from_sklearn(spherical).log_prob(X), spherical.score_samples(X))
+    with pytest.raises(ValueError, match="'diag' or 'spherical'"):
+        Mixture.from_sklearn(GaussianMixture(2).fit(X))
+    with pytest.raises(ValueError, match="not fitted"):
+        Mixture.from_sklearn(GaussianMixture(2, covariance_type="diag"))
+
+
+def test_two_thousand_features_neither_underflow_nor_overflow():
+    rng = np.random.default_rng(0)
+    p = random_mixture(rng, 4, 2048, 2)
+    far = 1e3 * rng.standard_normal((5, 2048))
+    for X in (p.means, far):
+        assert np.isfinite(p.log_prob(X)).all()
+        assert np.allclose(p.predict_proba(X).sum(axis=1), 1.0)
+    assert (p.predict(p.means) == p.labels.argmax(axis=1)).all()
+
+
+def test_tiny_spread_far_from_the_center_keeps_its_digits():
+    means = np.array([[0.0, 5.0], [1e4, -3.0]])
+    stds = np.full((2, 2), 1e-5)
+    X = means[[1, 0, 1]] + np.array([[1e-5, 0.0], [0.0, 0.0], [0.0, -2e-5]])
+    expected = norm.logpdf(X[:, None, :], means, stds).sum(axis=2)
+    assert np.allclose(log_gaussians(X, means, stds), expected, rtol=1e-7)
+
+
+def test_samples_follow_weights_deviations_and_labels():
+    p = Mixture(
+        [0.2, 0.8], [[-50.0], [50.0]], [[1.0], [3.0]], [[1.0, 0.0], [0.25, 0.75]], ["a", "b"]
+    )
+    X, y = p.sample(20000, random_state=0)
+    right = X[:, 0] > 0
+    # tolerances: four standard errors of the estimates at this sample size
+    assert right.mean() == pytest.approx(0.8, abs=4 * 0.4 / 20000**0.5)
+    assert X[right].std() == pytest.approx(3.0, abs=4 * 3.0 / (2 * 16000) ** 0.5)
+    assert (y[right] == "b").mean() == pytest.approx(0.75, abs=4 * 0.44 / 16000**0.5)
+    assert set(y[~right]) == {"a"}
+    again = p.sample(20000, random_state=0)
+    assert np.array_equal(X, again[0])
+    assert np.array_equal(y, again[1])
+    assert Mixture([1.0], [[0.0]], [[1.0]]).sample(3, 0)[1] is None
+
+
+def test_frozen_comparable_hashable_picklable():
+    p = Mixture([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]])
+    q = Mixture([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]])
+    assert p == q
+    assert hash(p) == hash(q)
+    assert p != Mixture([1.0], [[0.0]], [[1.0]])
+    assert p != "p"
+    assert pickle.loads(pickle.dumps(p)) == p
+    with pytest.raises(AttributeError):
+        p.weights = np.ones(1)
+    with pytest.raises(ValueError, match="read-only"):
+        p.means[0] = 3.0
+    mine = np.zeros((1, 1))
+    r = Mixture([1.0], mine, [[1.0]])
+    mine[0] = 7.0
+    assert r.means[0, 0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5, 0.6], [[0.0], [1.0]], [[1.0], [1.0]]), "sum to one"),
+        (([1.5, -0.5], [[0.0], [1.0]], [[1.0], [1.0]]), "non-negative"),
+        (([1.0], [[0.0], [1.0]], [[1.0], [1.0]]), "weights must have length 2"),
+        (([1.0], [[0.0]], [[-1.0]]), "stds must not be negative"),
+        (([1.0], [[0.0]], [[1.0, 1.0]]), "stds has shape"),
+        (([1.0], [[np.nan]], [[1.0]]), "NaN or infinite"),
+        (([1.0], [[0.0]], [[np.inf]]), "NaN or infinite"),
+        (([1.0], [0.0], [1.0]), "means must have 2 dimension"),
+        (([], np.empty((0, 2)), np.empty((0, 2))), "needs a component"),
+        (([1.0], [["a"]], [[1.0]]), "real numbers|not numbers"),
+        (([1.0], [[0.0]], [[1.0]], [[0.4, 0.4]]), "every row of labels"),
+        (([1.0], [[0.0]], [[1.0]], [[1.5, -0.5]]), "every row of labels"),
+        (([1.0], [[0.0]], [[1.0]], [[1.0], [0.0]]), "there are 1 components"),
+        (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a"]), "2 different names"),
+        (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a", "a"]), "2 different names"),
+        (
+            ([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], np.array(["a", 3], dtype=object)),
+            "all be strings",
+        ),
+        (([1.0], [[0.0]], [[1.0]], None, ["a"]), "without labels"),
+    ],
+)
+def test_bad_parameters_get_a_sentence(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Mixture(*arguments)
+
+
+def test_bad_questions_get_a_sentence():
+    p = Mixture([1.0], [[0.0]], [[1.0]])
+    with pytest.raises(ValueError, match="no labels"):
+        p.predict([[0.0]])
+    with pytest.raises(ValueError, match="2 features, but 1 are expected"):
+        p.log_prob([[0.0, 1.0]])
+    with pytest.raises(ValueError, match="NaN"):
+        p.log_prob([[np.nan]])
+    with pytest.raises(ValueError, match="positive integer"):
+        p.sample(0)
+    with pytest.raises(ValueError, match="deviation of zero"):
+        Mixture([1.0], [[0.0]], [[0.0]]).log_prob([[0.0]])
+
+
+@settings(max_examples=25, deadline=None)
+@given(p=mixtures(nc=2), names=st.sampled_from([None, ["ok", "défaut"], [3, -1], [0.5, 2.0]]))
+def test_files_are_bit_exact_and_open_with_numpy_alone(tmp_path_factory, p, names):
+    p = Mixture(p.weights, p.means, p.stds, p.labels, names)
+    path = tmp_path_factory.mktemp("files") / "p.gmm"
+    p.save(path)
+    assert Mixture.load(path) == p
+    with np.load(path, allow_pickle=False) as archive:
+        assert np.array_equal(archive["means"], p.means)
+        assert json.loads(str(archive["header"]))["format"] == "mixda.mixture"
+
+
+def test_damaged_newer_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "p.gmm"
+    random_mixture(np.random.default_rng(0), 5, 3, 2).save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    for _ in range(150):  # cut anywhere, or flip one bit anywhere
+        damaged = bytearray(whole)
+        if rng.random() < 0.5:
+            damaged = damaged[: rng.integers(len(whole))]
+        else:
+            damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        path.write_bytes(bytes(damaged))
+        try:
+            assert Mixture.load(path) == _load(tmp_path, whole)  # a bit that nothing depends on
+        except ValueError as error:
+            assert "p.gmm" in str(error)
+    path.write_text("weights,means\n1,2\n")
+    with pytest.raises(ValueError, match="not a mixture file"):
+        Mixture.load(path)
+    np.savez(path.open("wb"), weights=np.ones(1))
+    with pytest.raises(ValueError, match="not a mixture file"):
+        Mixture.load(path)
+    header = json.dumps({"format": "mixda.mixture", "version": 99, "sha256": ""})
+    np.savez(path.open("wb"), header=np.array(header))
+    with pytest.raises(ValueError, match="upgrade mixda"):
+        Mixture.load(path)
+    with pytest.raises(ValueError, match="does not exist"):
+        Mixture.load(tmp_path / "nothing.gmm")
+
+
+def _load(folder, data):
+    path = folder / "whole.gmm"
+    path.write_bytes(data)
+    return Mixture.load(path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    p = Mixture([1.0], [[0.0]], [[1.0]])
+    path = tmp_path / "p.gmm"
+    p.save(path)
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ValueError, match="cannot be written: No space left"):
+        Mixture([1.0], [[5.0]], [[1.0]]).save(path)
+    assert path.read_bytes() == before
+    assert [f.name for f in tmp_path.iterdir()] == ["p.gmm"]
+    with pytest.raises(ValueError, match="cannot be written"):
+        p.save(tmp_path / "missing" / "p.gmm")
