@@ -1,0 +1,64 @@
+# One environment, .venv, that grows by need: the demo installs little, the tests and the
+# documentation add to it. Each stamp file .venv/.has-EXTRA says that an extra is installed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+JOBS ?= 2
+
+# Tests on real data run where the data are; elsewhere they are skipped.
+ifneq ($(wildcard ../shared/data),)
+export MIXDA_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test lint docs bench clean
+.NOTPARALLEL:
+
+help:
+	@echo "make demo    adapt three labelled scanners to a fourth; prints a table, writes a page"
+	@echo "make test    lint, type check, tests and doctests"
+	@echo "make lint    ruff and mypy only"
+	@echo "make docs    documentation in docs/_build/html"
+	@echo "make bench   the benchmarks, in a few minutes"
+	@echo "make clean   remove what the others made, .venv included"
+
+demo: $(VENV)/.has-report
+	@$(BIN)/python examples/demo.py --out out/demo
+
+test: lint
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --durations 5
+
+lint: $(VENV)/.has-dev
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy
+
+docs: $(VENV)/.has-docs
+	@OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "documentation: $(abspath docs/_build/html/index.html)"
+
+# The whole dictionary table takes an hour: python benchmarks/dictionary.py
+bench: $(VENV)/.has-dev
+	@echo "import mixda against what it needs anyway"
+	@$(BIN)/python benchmarks/import_time.py
+	@echo; echo "one EM iteration, scikit-learn against mixda, one thread"
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/em.py
+	@echo; echo "dictionary learning, reduced (whole table: python benchmarks/dictionary.py)"
+	@$(BIN)/python benchmarks/dictionary.py --threads 1 --K 31 --steps 10
+
+clean:
+	@rm -rf $(VENV) out build dist docs/_build docs/gallery docs/generated
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mixda needs Python 3.10 or \
+	newer, this is " + sys.version.split()[0] + "; say which: make PYTHON=/path/to/python3")'
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.has-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing mixda[$*] into $(VENV)"
+	@$(PIP) install --quiet --editable '.[$*]' --constraint constraints.txt
+	@touch $@
