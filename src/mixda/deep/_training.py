@@ -1,0 +1,384 @@
+"""What the deep methods share: networks, batches of domains, source-only training, predictions.
+
+A method subclasses `DeepClassifier` and writes one hook, `_adapt`, that starts from the source-only
+network. Every random number comes from a fork of torch's generators, which are put back after.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from mixda._progress import Progress
+from mixda._validation import Array, check_positive_int
+from mixda.estimators._base import MultiSourceClassifier, Source
+
+LabeledTensors = tuple[Tensor, Tensor]
+Report = Callable[[float], None]
+
+_WIDTH, _WIDE_INPUT, _WIDE_LAYER = 256, 512, 512
+_PRETRAIN_BATCH = 128  # one value for all methods: the same seed gives the same source-only network
+_PREDICT_BATCH = 1024
+_FINAL_RATE = 0.02  # of a cosine schedule, relative to its start
+
+
+class DeepClassifier(MultiSourceClassifier):
+    """Base of the deep methods: trains the source-only network, then asks the method to adapt it.
+
+    A subclass implements ``_adapt(network, sources, target, report)``: a copy of the source-only
+    `Network`, a list of ``(inputs, codes)`` and the target's inputs, all on the device, in; a
+    module with a method ``proba`` (class probabilities of a batch of inputs) out. It calls
+    ``report(loss)`` after each of its `epochs`.
+    """
+
+    epochs: Any
+    steps_per_epoch: Any
+    batch_size: Any
+    learning_rate: Any
+    weight_decay: Any
+    pretrain_epochs: Any
+    pretrain_learning_rate: Any
+    backbone: Any
+    input_shape: Any
+    device: Any
+    verbose: Any
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        self._check_parameters()
+        device = resolve_device(self.device)
+        seed = int(rng.integers(2**31))
+        shape = check_input_shape(self.input_shape, sources[0][0].shape[1])
+        with isolated_generators(seed, device):
+            tensors = [
+                (to_inputs(Z, shape, device), torch.tensor(codes, device=device))
+                for Z, codes in sources
+            ]
+            encoder = self._make_encoder(tensors[0][0])
+            network = Network(encoder, tensors[0][0], len(self.classes_)).to(device)
+            name = type(self).__name__
+            with reporting(self.pretrain_epochs, f"{name}: sources", self.verbose) as report:
+                train_on_sources(
+                    network,
+                    pooled(tensors),
+                    epochs=self.pretrain_epochs,
+                    batch_size=_PRETRAIN_BATCH,
+                    learning_rate=self.pretrain_learning_rate,
+                    weight_decay=self.weight_decay,
+                    report=report,
+                )
+            adapted: nn.Module = network
+            losses: list[float] = []
+            if target is not None and self.epochs > 0:
+                start, unlabeled = copy.deepcopy(network), to_inputs(target, shape, device)
+                with reporting(self.epochs, name, self.verbose, losses) as report:
+                    adapted = self._adapt(start, tensors, unlabeled, report)
+        self.history_ = np.array(losses)
+        self.source_network_ = self._finished(network)
+        self.network_ = self._finished(adapted)
+
+    def _check_parameters(self) -> None:
+        check_positive_int(self.batch_size, "batch_size")
+        check_positive_int(self.pretrain_epochs, "pretrain_epochs")
+        if self.epochs != 0:
+            check_positive_int(self.epochs, "epochs")
+        if self.steps_per_epoch is not None:
+            check_positive_int(self.steps_per_epoch, "steps_per_epoch")
+        check_number(self.learning_rate, "learning_rate", positive=True)
+        check_number(self.pretrain_learning_rate, "pretrain_learning_rate", positive=True)
+        check_number(self.weight_decay, "weight_decay")
+
+    def _make_encoder(self, inputs: Tensor) -> nn.Module:
+        if self.backbone is not None:
+            return copy_module(self.backbone, "backbone")
+        return feature_encoder(math.prod(inputs.shape[1:]))
+
+    def _adapt(
+        self, network: Network, sources: list[LabeledTensors], target: Tensor, report: Report
+    ) -> nn.Module:
+        raise NotImplementedError
+
+    def _n_steps(self, sizes: Sequence[int]) -> int:
+        """Return the steps of an epoch, by default one pass over the largest domain."""
+        return int(self.steps_per_epoch or math.ceil(max(sizes) / self.batch_size))
+
+    def _finished(self, network: nn.Module) -> nn.Module:
+        """Freeze for predictions: float64 for small networks, whatever the rows around a row."""
+        dtype = torch.float64 if self.backbone is None else torch.float32
+        return copy.deepcopy(network).to(dtype).eval().requires_grad_(False)
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        return self._predict_with(self.network_, Z)
+
+    def _predict_with(self, network: nn.Module, Z: Array) -> Array:
+        device = resolve_device(self.device)
+        shape = check_input_shape(self.input_shape, Z.shape[1])
+        return in_batches(network.to(device).proba, Z, shape, device, self.backbone is None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {  # a model fitted on a GPU opens without one
+            name: copy.deepcopy(value).cpu() if isinstance(value, nn.Module) else value
+            for name, value in state.items()
+        }
+
+
+class Network(nn.Module):  # type: ignore[misc]
+    """An encoder and a linear head; the width between them is found by trying one input."""
+
+    def __init__(self, encoder: nn.Module, inputs: Tensor, n_classes: int) -> None:
+        super().__init__()
+        self.encoder = encoder.to(inputs.device)
+        self.n_features = _output_width(self.encoder, inputs[:1])
+        self.head = nn.Linear(self.n_features, n_classes)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the logits of the classes."""
+        return self.head(self.encoder(inputs))
+
+    def proba(self, inputs: Tensor) -> Tensor:
+        """Return the probabilities of the classes."""
+        return self(inputs).softmax(dim=1)
+
+
+class Batches:
+    """Endless shuffled batches of one domain, all of one size; small domains come round again."""
+
+    def __init__(self, *tensors: Tensor, batch_size: int) -> None:
+        self._tensors = tensors
+        self._n = len(tensors[0])
+        self.size = min(batch_size, max(2, self._n))  # batch normalisation needs two rows
+        self._rows = torch.empty(0, dtype=torch.long)
+
+    def draw_rows(self) -> Tensor:
+        """Return the positions of the next batch's rows."""
+        while len(self._rows) < self.size:
+            self._rows = torch.cat([self._rows, torch.randperm(self._n)])
+        rows, self._rows = self._rows[: self.size], self._rows[self.size :]
+        return rows
+
+    def draw(self) -> tuple[Tensor, ...]:
+        """Return the next batch."""
+        rows = self.draw_rows()
+        return tuple(tensor[rows.to(tensor.device)] for tensor in self._tensors)
+
+
+def feature_encoder(n_features: int) -> nn.Module:
+    """Return the encoder of feature mode: d→256, by way of 512 if d > 512, with BN and ReLU."""
+    between = [_WIDE_LAYER] if n_features > _WIDE_INPUT else []
+    widths = [n_features, *between, _WIDTH]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for n_in, n_out in pairwise(widths):
+        layers += [nn.Linear(n_in, n_out), nn.BatchNorm1d(n_out), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def train_on_sources(
+    network: nn.Module,
+    labeled: LabeledTensors,
+    *,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    weight_decay: float,
+    report: Report,
+) -> None:
+    """Minimise the cross-entropy of labelled inputs with Adam, in place."""
+    batches = Batches(*labeled, batch_size=batch_size)
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    n_steps = math.ceil(len(labeled[0]) / batch_size)
+    for _ in range(epochs):
+        report(cross_entropy_steps(network, batches, optimizer, n_steps))
+
+
+def cross_entropy_steps(
+    network: nn.Module, batches: Batches, optimizer: torch.optim.Optimizer, n_steps: int
+) -> float:
+    """Take steps on the cross-entropy of labelled batches; return the average loss."""
+    network.train()
+    total = 0.0
+    for _ in range(n_steps):
+        inputs, codes = batches.draw()
+        total += descend(cross_entropy(network(inputs), codes), optimizer)
+    return total / n_steps
+
+
+def descend(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
+    """Take one step of the optimiser; return the loss."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return float(loss.detach())
+
+
+def encode_together(encoder: nn.Module, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Encode the batches of all domains in one pass, so that they share batch statistics.
+
+    Encoded one by one, each domain would be normalised by its own moments in training and by
+    running averages over all domains in predictions.
+    """
+    features = encoder(torch.cat(list(inputs)))
+    return tuple(torch.split(features, [len(batch) for batch in inputs]))
+
+
+def cosine_sgd(network: nn.Module, learning_rate: float, weight_decay: float, epochs: int) -> Any:
+    """Return SGD with momentum and its cosine schedule by epochs, down to 2 % of the start."""
+    optimizer = torch.optim.SGD(
+        network.parameters(), lr=learning_rate, momentum=0.9, weight_decay=weight_decay
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+        optimizer, T_max=max(epochs - 1, 1), eta_min=_FINAL_RATE * learning_rate
+    )
+    return optimizer, schedule
+
+
+def mixup(inputs: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Mix every row and its target with those of another row: ``share`` of it remains."""
+    order = torch.randperm(len(inputs), device="cpu").to(inputs.device)
+    mixed_inputs = share * inputs + (1 - share) * inputs[order]
+    return mixed_inputs, share * targets + (1 - share) * targets[order]
+
+
+def draw_beta(parameter: float) -> float:
+    """Return a number from the Beta distribution with both parameters equal."""
+    return float(torch.distributions.Beta(parameter, parameter).sample())
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the cross-entropy of each row against a distribution over the classes."""
+    return -(targets * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+def proba_of(network: nn.Module, inputs: Tensor) -> Tensor:
+    """Return the probabilities of all inputs in evaluation mode, without a graph."""
+    network.eval()
+    with torch.no_grad():
+        return torch.cat([network.proba(batch) for batch in inputs.split(_PREDICT_BATCH)])
+
+
+def pooled(labeled: Sequence[LabeledTensors]) -> LabeledTensors:
+    """Concatenate the sources."""
+    return torch.cat([x for x, _ in labeled]), torch.cat([codes for _, codes in labeled])
+
+
+def in_batches(
+    function: Callable[[Tensor], Tensor],
+    Z: Array,
+    shape: tuple[int, ...],
+    device: torch.device,
+    double: bool,
+) -> Array:
+    """Apply a function of input tensors to rows, batch by batch, without a graph."""
+    dtype = torch.float64 if double else torch.float32
+    with torch.no_grad():
+        parts = [
+            function(to_inputs(Z[i : i + _PREDICT_BATCH], shape, device, dtype)).cpu()
+            for i in range(0, len(Z), _PREDICT_BATCH)
+        ]
+    result: Array = torch.cat(parts).double().numpy()
+    return result
+
+
+def to_inputs(
+    Z: Array, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Return rows as a tensor of inputs of the given shape."""
+    return torch.tensor(Z, dtype=dtype).reshape(len(Z), *shape).to(device)
+
+
+def copy_module(module: Any, name: str) -> nn.Module:
+    """Return a copy of a network, or say what is accepted."""
+    if not isinstance(module, nn.Module):
+        raise ValueError(
+            f"{name} must be a torch.nn.Module that maps inputs to features, got {module!r}."
+        )
+    return copy.deepcopy(module)
+
+
+def check_input_shape(shape: Any, n_features: int) -> tuple[int, ...]:
+    """Return the shape of one input; it must have as many entries as a row has features."""
+    if shape is None:
+        return (n_features,)
+    if not isinstance(shape, (tuple, list)) or math.prod(shape) != n_features:
+        raise ValueError(
+            f"input_shape must be a tuple of integers whose product is the number of features "
+            f"({n_features}), got {shape!r}."
+        )
+    return tuple(int(size) for size in shape)
+
+
+def check_number(value: Any, name: str, positive: bool = False, most: float = math.inf) -> float:
+    """Return a finite number of at least zero, or above zero, and not above `most`."""
+    valid = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not (valid and math.isfinite(value) and 0 <= value <= most and (value > 0 or not positive)):
+        kind = "a positive number" if positive else "a number of at least 0"
+        limit = "" if most == math.inf else f" and at most {most:g}"
+        raise ValueError(f"{name} must be {kind}{limit}, got {value!r}.")
+    return float(value)
+
+
+def resolve_device(device: Any) -> torch.device:
+    """Return the device to compute on, or say what is accepted."""
+    name = str(device)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cpu":
+        return torch.device("cpu")
+    if name == "cuda" or (name.startswith("cuda:") and name[5:].isdigit()):
+        if not torch.cuda.is_available():
+            raise ValueError(
+                f"device={name!r} was asked for, but torch finds no CUDA device here; "
+                "use device='auto' or 'cpu'."
+            )
+        return torch.device(name)
+    raise ValueError(f"device must be one of 'auto', 'cpu', 'cuda', got {device!r}.")
+
+
+@contextmanager
+def isolated_generators(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's generators and put them back as they were."""
+    on_gpu = device.type == "cuda"
+    gpu = torch.cuda.current_device() if on_gpu and device.index is None else device.index
+    with torch.random.fork_rng(devices=[gpu] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def reporting(
+    epochs: int, what: str, verbose: bool, losses: list[float] | None = None
+) -> Iterator[Report]:
+    """Give a function that takes the loss of each epoch, keeps it and shows the progress."""
+    seen: list[float] = [] if losses is None else losses
+    with Progress(epochs, what, verbose) as progress:
+
+        def report(loss: float) -> None:
+            seen.append(loss)
+            progress.update(len(seen), f"loss {loss:.4f}")
+
+        yield report
+
+
+def _output_width(encoder: nn.Module, one_input: Tensor) -> int:
+    encoder.eval()
+    with torch.no_grad():
+        features = encoder(one_input)
+    if features.ndim != 2 or len(features) != 1:
+        raise ValueError(
+            f"the backbone gave an output of shape {tuple(features.shape)} for one input of shape "
+            f"{tuple(one_input.shape)}; it must give one row of features per input."
+        )
+    return int(features.shape[1])
