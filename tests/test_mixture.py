@@ -154,7 +154,7 @@ def test_damaged_newer_and_foreign_files_are_refused(tmp_path):
     path = tmp_path / "p.gmm"
     random_mixture(np.random.default_rng(0), 5, 3, 2).save(path)
     whole = path.read_bytes()
-    rng = np.random.default_rng(1)
+    rng, sentences = np.random.default_rng(1), set()
     for _ in range(150):  # cut anywhere, or flip one bit anywhere
         damaged = bytearray(whole)
         if rng.random() < 0.5:
@@ -163,9 +163,12 @@ def test_damaged_newer_and_foreign_files_are_refused(tmp_path):
             damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
         path.write_bytes(bytes(damaged))
         try:
-            assert Mixture.load(path) == _load(tmp_path, whole)  # a bit that nothing depends on
+            found = Mixture.load(path)
         except ValueError as error:
-            assert "p.gmm" in str(error)
+            sentences.add(str(error))
+        else:  # a bit that nothing depends on
+            assert found == _load(tmp_path, whole)
+    assert all("p.gmm" in sentence for sentence in sentences)
     path.write_text("weights,means\n1,2\n")
     with pytest.raises(ValueError, match="not a mixture file"):
         Mixture.load(path)

@@ -97,7 +97,7 @@ def test_equal_deviations_are_empirical_transport_of_the_means():
 
 def test_a_translation_is_its_own_length():
     p = random_mixture(np.random.default_rng(0), 5, 3)
-    q = Mixture(p.weights, p.means + [3.0, 0.0, 4.0], p.stds)
+    q = Mixture(p.weights, p.means + np.array([3.0, 0.0, 4.0]), p.stds)
     assert mw2(p, q) == pytest.approx(5.0)
 
 

@@ -109,5 +109,5 @@ def _unpack(engine: Engine, saved: dict[str, Any]) -> list[Reconstruction]:
         maps = [SparsePlan(rows, columns[:, c] - c * K, mass, (K, K), True) for c in range(C)]
         potentials = (saved[f"u_{l}"], saved[f"v_{l}"]) if f"u_{l}" in saved else None
         plan = SparsePlan(rows[:0], rows[:0], nothing, (K, K), False, potentials)
-        found.append(Reconstruction(maps, columns, nothing, plan, 0.0, 0.0, nothing, nothing))
+        found.append(Reconstruction(maps, columns, nothing, plan, 0.0, 0.0, *[nothing] * 3))
     return found

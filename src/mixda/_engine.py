@@ -18,6 +18,7 @@ from mixda._validation import Array, Floats
 from mixda.barycenters import Gram, fixed_point, image_distances, split_costs, stack_maps
 from mixda.transport import SparsePlan, resolve_beta, solve_exact
 
+_SMALL = 1e-12  # keeps an atom that no domain uses where it is
 _MAX_ROUNDS = 10  # of Algorithm 1 within one step; with warm plans one or two are used
 
 
@@ -47,7 +48,9 @@ class State:
 class Reconstruction:
     """One domain at one step: which atom components make its barycentre, and how it is matched.
 
-    `columns[j, c]` is the row of ``State.points`` that atom *c* gives to component *j*.
+    `columns[j, c]` is the row of ``State.points`` that atom *c* gives to component *j*. With plans
+    fixed the loss is ``λᵀ quadratic λ - 2 linearᵀ λ + constant``. `nearest` is the mass of the
+    domain's components that lie nearest to each component.
     """
 
     maps: list[SparsePlan]
@@ -58,6 +61,7 @@ class Reconstruction:
     beta: float
     quadratic: Array
     linear: Array
+    nearest: Array
 
 
 class Engine:
@@ -137,17 +141,21 @@ class Engine:
         products = _Products.of(gram.features, cross.features[:, domain], columns)
         cost = products.cost(lam, self.norms[domain])
         beta = resolve_beta(self.beta, cost) if self.is_labeled[l] else 0.0
-        if beta > 0:
+        label_products = None
+        if beta > 0 and gram.labels is not None and cross.labels is not None:
             label_products = _Products.of(gram.labels, cross.labels[:, domain], columns)
             cost += beta * label_products.cost(lam, self.label_norms[domain])
         warm = None if previous is None else previous.plan.potentials
         plan = solve_exact(weights, self.weights[l], cost, warm)
         quadratic, linear = products.in_coordinates(weights, plan)
-        if beta > 0:
+        if label_products is not None:
             more = label_products.in_coordinates(weights, plan)
             quadratic, linear = quadratic + beta * more[0], linear + beta * more[1]
+        nearest: Array = np.bincount(
+            cost.argmin(axis=0), self.weights[l], minlength=self.n_components
+        )  # type: ignore[assignment]
         return Reconstruction(
-            maps, columns, weights, plan, plan.value(cost), beta, quadratic, linear
+            maps, columns, weights, plan, plan.value(cost), beta, quadratic, linear, nearest
         )
 
     def align(self, gram: Gram, lam: Array, plans: Sequence[SparsePlan] | None) -> list[SparsePlan]:
@@ -163,7 +171,7 @@ class Engine:
             image = stack_maps(plans, lam)
         costs = split_costs(
             image_distances(image, gram.features),
-            image_distances(image, gram.labels),
+            None if gram.labels is None else image_distances(image, gram.labels),
             [K] * self.n_atoms,
             self.beta,
         )
@@ -226,14 +234,21 @@ class Engine:
         flat = np.bincount(np.concatenate(where), np.concatenate(values), minlength=size * size)
         return flat.reshape(size, size).astype(self.dtype)
 
-    def mass_gradient(self, state: State, found: Sequence[Reconstruction]) -> Array:
-        """Gradient in the atoms' component weights: the plans' potentials, pulled back."""
-        gradient = np.zeros(state.masses.size)
+    def pulled_masses(self, state: State, found: Sequence[Reconstruction], rate: float) -> Array:
+        """Move the atoms' component weights towards those that the domains would choose freely.
+
+        With free weights every component of a domain goes to the nearest of its reconstruction.
+        The loss is convex in the weights, so a part of the way to these never increases it.
+        """
+        pulled = np.zeros(state.masses.size)
         for lam, r in zip(state.coordinates, found, strict=True):
-            if r.plan.potentials is not None:
-                u = r.plan.potentials[0]
-                np.add.at(gradient, r.columns, (u - u @ r.weights)[:, None] * lam)
-        return gradient.reshape(state.masses.shape)
+            np.add.at(pulled, r.columns, r.nearest[:, None] * lam)
+        shares = state.coordinates.sum(axis=0)[:, None]
+        C, K = state.masses.shape
+        towards = (pulled.reshape(C, K) + _SMALL * state.masses) / (shares + _SMALL)
+        masses = np.maximum((1.0 - rate) * state.masses + rate * towards, 1e-3 / K)
+        moved: Array = masses / masses.sum(axis=1, keepdims=True)
+        return moved
 
 
 @dataclass(frozen=True)
@@ -251,9 +266,10 @@ class _Products:
 
     def cost(self, lam: Array, norms: Floats) -> Floats:
         """Squared distances between the K components of B and the domain's."""
-        cost = sum(-2.0 * x * self.cross[c] for x, c in zip(lam, self.columns.T, strict=True))
-        cost = cost + (self.own @ lam @ lam)[:, None]
-        cost += norms
+        cost: Floats = np.add.outer(self.own @ lam @ lam, norms).astype(self.cross.dtype)
+        for x, c in zip(lam, self.columns.T, strict=True):
+            if x > 0:
+                cost -= 2.0 * x * self.cross[c]
         return np.maximum(cost, 0.0, out=cost)
 
     def in_coordinates(self, weights: Array, plan: SparsePlan) -> tuple[Array, Array]:

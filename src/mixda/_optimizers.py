@@ -137,7 +137,10 @@ class Adam(ProjectedGradient):
 
 
 def coordinate_gradient(coordinates: Array, found: Sequence[Reconstruction]) -> Array:
-    """Half-gradient of the loss in every domain's coordinates, with plans fixed: (L, C)."""
+    """Half-gradient of the loss in every domain's coordinates, with plans fixed: (L, C).
+
+    Its part across the simplex depends on the origin of the features and is projected away.
+    """
     return np.stack(
         [r.quadratic @ lam - r.linear for lam, r in zip(coordinates, found, strict=True)]
     )

@@ -31,6 +31,7 @@ from mixda.mixture import Mixture
 from mixda.transport import Beta, align_labels, check_same_features, features, resolve_beta
 
 OPTIMIZERS = ("block", "adam", "gradient")
+_MASS_RATE = 0.1  # of the way to freely chosen weights, per step
 
 
 @dataclass(frozen=True)
@@ -322,11 +323,7 @@ class _Problem:
         lowest = (self.floor - self.engine.center[d:]).astype(new.points.dtype)
         np.maximum(new.points[:, d:], lowest, out=new.points[:, d:])
         if self.learn_masses:
-            gradient = self.engine.mass_gradient(state, found)
-            scale = np.abs(gradient).max() or 1.0
-            masses = state.masses * np.exp(-0.1 * gradient / scale)
-            masses = np.maximum(masses / masses.sum(axis=1, keepdims=True), 1e-3 / masses.shape[1])
-            new.masses = masses / masses.sum(axis=1, keepdims=True)
+            new.masses = self.engine.pulled_masses(state, found, _MASS_RATE)
         return new
 
     def _record(

@@ -387,7 +387,8 @@ def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
     for start in range(0, n, step):
         x = X[start : start + step] - center
         out[:, start : start + step] = kernel(x, np.square(x))
-    return out.T
+    by_sample: Array = out.T
+    return by_sample
 
 
 @dataclass(frozen=True, eq=False)
