@@ -60,5 +60,5 @@ $(BIN)/python:
 
 $(VENV)/.has-%: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing mixda[$*] into $(VENV)"
-	@$(PIP) install --quiet --editable '.[$*]' --constraint constraints.txt
+	@$(PIP) install -qq --editable '.[$*]' --constraint constraints.txt
 	@touch $@

@@ -1,0 +1,32 @@
+"""Time of ``import mixda`` against that of ``import sklearn.mixture, ot``, which it builds on.
+
+Run ``python benchmarks/import_time.py``. Fresh interpreters, alternating, the best of a few
+rounds each, with the start of the interpreter itself taken off.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+STATEMENTS = ("pass", "import sklearn.mixture, ot", "import mixda", "from mixda import *")
+ROUNDS = 5
+
+
+def main() -> None:
+    best = dict.fromkeys(STATEMENTS, float("inf"))
+    for _ in range(ROUNDS):
+        for statement in STATEMENTS:
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True)
+            best[statement] = min(best[statement], time.perf_counter() - start)
+    bare = best["pass"]
+    reference = best["import sklearn.mixture, ot"] - bare
+    for statement in STATEMENTS[1:]:
+        seconds = best[statement] - bare
+        print(f"{statement:<28} {seconds:6.3f} s {seconds / reference:6.2f}x")
+
+
+if __name__ == "__main__":
+    main()
