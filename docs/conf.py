@@ -2,6 +2,8 @@
 
 import os
 
+from sphinx.ext import autosummary
+
 import mixda
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -15,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -23,6 +26,8 @@ exclude_patterns = ["_build", "templates"]
 default_role = "code"
 
 autosummary_generate = True
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # do not end a summary
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False  # the class template lists them
 
@@ -30,7 +35,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/demo\.py",
+    "ignore_pattern": r"demo\.py",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
