@@ -231,15 +231,21 @@ def encode_together(encoder: nn.Module, inputs: Sequence[Tensor]) -> tuple[Tenso
     return tuple(torch.split(features, [len(batch) for batch in inputs]))
 
 
-def cosine_sgd(network: nn.Module, learning_rate: float, weight_decay: float, epochs: int) -> Any:
-    """Return SGD with momentum and its cosine schedule by epochs, down to 2 % of the start."""
-    optimizer = torch.optim.SGD(
+def momentum_sgd(network: nn.Module, learning_rate: float, weight_decay: float) -> Any:
+    """Return stochastic gradient descent with momentum 0.9."""
+    return torch.optim.SGD(
         network.parameters(), lr=learning_rate, momentum=0.9, weight_decay=weight_decay
     )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-        optimizer, T_max=max(epochs - 1, 1), eta_min=_FINAL_RATE * learning_rate
-    )
-    return optimizer, schedule
+
+
+def cosine_rate(
+    optimizers: Sequence[torch.optim.Optimizer], learning_rate: float, epoch: int, epochs: int
+) -> None:
+    """Set the rate of an epoch: from the start to a fiftieth of it along half a cosine."""
+    share = 0.5 * (1 + math.cos(math.pi * epoch / max(epochs - 1, 1)))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * (_FINAL_RATE + (1 - _FINAL_RATE) * share)
 
 
 def mixup(inputs: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
@@ -264,6 +270,13 @@ def proba_of(network: nn.Module, inputs: Tensor) -> Tensor:
     network.eval()
     with torch.no_grad():
         return torch.cat([network.proba(batch) for batch in inputs.split(_PREDICT_BATCH)])
+
+
+def features_of(network: Network, inputs: Tensor) -> Tensor:
+    """Return the features of all inputs in evaluation mode, without a graph."""
+    network.eval()
+    with torch.no_grad():
+        return torch.cat([network.encoder(batch) for batch in inputs.split(_PREDICT_BATCH)])
 
 
 def pooled(labeled: Sequence[LabeledTensors]) -> LabeledTensors:
