@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 JOBS ?= 2
 
+# One thread each: the tests run side by side, and small products gain nothing from more.
+export OMP_NUM_THREADS ?= 1
+
 # Tests on real data run where the data are; elsewhere they are skipped.
 ifneq ($(wildcard ../shared/data),)
 export MIXDA_DATA ?= $(abspath ../shared/data)
@@ -27,7 +30,7 @@ demo: $(VENV)/.has-report
 	@$(BIN)/python examples/demo.py --out out/demo
 
 test: lint
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --durations 5
+	@$(BIN)/python -m pytest -n $(JOBS) --durations 5
 
 lint: $(VENV)/.has-dev
 	@$(BIN)/ruff check --quiet
@@ -35,7 +38,7 @@ lint: $(VENV)/.has-dev
 	@$(BIN)/mypy
 
 docs: $(VENV)/.has-docs
-	@OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "documentation: $(abspath docs/_build/html/index.html)"
 
 # The whole dictionary table takes an hour: python benchmarks/dictionary.py
@@ -43,7 +46,7 @@ bench: $(VENV)/.has-dev
 	@echo "import mixda against what it needs anyway"
 	@$(BIN)/python benchmarks/import_time.py
 	@echo; echo "one EM iteration, scikit-learn against mixda, one thread"
-	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/em.py
+	@$(BIN)/python benchmarks/em.py
 	@echo; echo "dictionary learning, reduced (whole table: python benchmarks/dictionary.py)"
 	@$(BIN)/python benchmarks/dictionary.py --threads 1 --K 31 --steps 10
 
