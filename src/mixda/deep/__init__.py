@@ -8,9 +8,26 @@ except ImportError as error:
         "install it with: pip install 'mixda[deep]'"
     ) from error
 
+from mixda.deep.backbones import (
+    BackboneEncoder,
+    FCNBackbone,
+    ImageBackbone,
+    MLPBackbone,
+    train_backbone,
+)
 from mixda.deep.comda import CoMDA
 from mixda.deep.kd3a import KD3A
 from mixda.deep.ltc import LtCMSDA
 from mixda.deep.m3sda import M3SDA
 
-__all__ = ["KD3A", "M3SDA", "CoMDA", "LtCMSDA"]
+__all__ = [
+    "KD3A",
+    "M3SDA",
+    "BackboneEncoder",
+    "CoMDA",
+    "FCNBackbone",
+    "ImageBackbone",
+    "LtCMSDA",
+    "MLPBackbone",
+    "train_backbone",
+]

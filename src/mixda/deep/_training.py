@@ -31,7 +31,18 @@ _PREDICT_BATCH = 1024
 _FINAL_RATE = 0.02  # of a cosine schedule, relative to its start
 
 
-class DeepClassifier(MultiSourceClassifier):
+class PortableModules:
+    """Pickle networks on the CPU: a model fitted on a GPU opens without one."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
+        return {
+            name: copy.deepcopy(value).cpu() if isinstance(value, nn.Module) else value
+            for name, value in state.items()
+        }
+
+
+class DeepClassifier(PortableModules, MultiSourceClassifier):
     """Base of the deep methods: trains the source-only network, then asks the method to adapt it.
 
     A subclass implements ``_adapt(network, sources, target, report)``: a copy of the source-only
@@ -124,13 +135,6 @@ class DeepClassifier(MultiSourceClassifier):
         device = resolve_device(self.device)
         shape = check_input_shape(self.input_shape, Z.shape[1])
         return in_batches(network.to(device).proba, Z, shape, device, self.backbone is None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {  # a model fitted on a GPU opens without one
-            name: copy.deepcopy(value).cpu() if isinstance(value, nn.Module) else value
-            for name, value in state.items()
-        }
 
 
 class Network(nn.Module):  # type: ignore[misc]
