@@ -37,7 +37,6 @@ ENGINE: dict[str, dict[str, Any]] = {
     "adam, random": {"optimizer": "adam", "init": "random"},
     "block, random": {"optimizer": "block", "init": "random"},
     "default": {},
-    "default, float32": {"precision": "float32"},
 }
 
 

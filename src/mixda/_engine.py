@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mixda._validation import Array, Floats
-from mixda.barycenters import Gram, fixed_point, image_distances, split_costs, stack_maps
+from mixda.barycenters import Gram, fixed_point, image_costs, stack_maps
 from mixda.transport import SparsePlan, resolve_beta, solve_exact
 
 _SMALL = 1e-12  # keeps an atom that no domain uses where it is
-_MAX_ROUNDS = 10  # of Algorithm 1 within one step; with warm plans one or two are used
+_COLD_ROUNDS = 10  # of Algorithm 1 at the first step
+_WARM_ROUNDS = 1  # at every later step, which goes on from the last plans
 
 
 @dataclass
@@ -107,31 +108,37 @@ class Engine:
         self.n_atoms, self.n_components = n_atoms, n_components
         self.beta = beta
         self.dtype = dtype
-        self._last: tuple[Floats, Gram, Gram] | None = None
+        self._last: tuple[Floats, Gram, Gram, Gram] | None = None
 
     def evaluate(
         self, state: State, previous: Sequence[Reconstruction] | None = None
     ) -> list[Reconstruction]:
         """Reconstruct every domain and match it; plans start from those of the `previous` step."""
-        gram, cross = self._products(state)
+        products = self._products(state)
         return [
-            self._reconstruct(l, state, gram, cross, None if previous is None else previous[l])
+            self._reconstruct(l, state, *products, None if previous is None else previous[l])
             for l in range(len(self.weights))
         ]
 
-    def _products(self, state: State) -> tuple[Gram, Gram]:
+    def _products(self, state: State) -> tuple[Gram, Gram, Gram]:
         """Inner products among the atoms and with the domains; kept while the atoms rest."""
         if self._last is None or self._last[0] is not state.points:
             gram = Gram.of(state.points, state.labels)
             cross = Gram(state.points @ self.points.T, state.labels @ self.stacked_labels.T)
-            self._last = state.points, gram, cross
+            self._last = state.points, gram, gram.lifted(self.beta), cross
         return self._last[1:]
 
     def _reconstruct(
-        self, l: int, state: State, gram: Gram, cross: Gram, previous: Reconstruction | None
+        self,
+        l: int,
+        state: State,
+        gram: Gram,
+        lifted: Gram,
+        cross: Gram,
+        previous: Reconstruction | None,
     ) -> Reconstruction:
         lam = state.coordinates[l]
-        maps = self.align(gram, lam, None if previous is None else previous.maps)
+        maps = self.align(lifted, lam, None if previous is None else previous.maps)
         offsets = np.arange(self.n_atoms) * self.n_components
         columns = np.stack([plan.columns for plan in maps], axis=1) + offsets
         weights: Array = state.masses.ravel()[columns] @ lam
@@ -169,16 +176,13 @@ class Engine:
             )
         else:
             image = stack_maps(plans, lam)
-        costs = split_costs(
-            image_distances(image, gram.features),
-            None if gram.labels is None else image_distances(image, gram.labels),
-            [K] * self.n_atoms,
-            self.beta,
+        sizes, uniform = [K] * self.n_atoms, np.full(K, 1.0 / K)
+        costs = image_costs(image, gram, sizes, self.beta)
+        rounds = _COLD_ROUNDS if plans is None else _WARM_ROUNDS
+        found = fixed_point(
+            gram, [uniform] * self.n_atoms, uniform, lam, costs, self.beta, rounds, 0.0, plans
         )
-        uniform = np.full(K, 1.0 / K)
-        return fixed_point(
-            gram, [uniform] * self.n_atoms, uniform, lam, costs, self.beta, _MAX_ROUNDS, 0.0, plans
-        ).plans
+        return found.plans
 
     def gradient(
         self, state: State, found: Sequence[Reconstruction], coordinates: Array

@@ -132,17 +132,19 @@ def barycenter(
     )
     points, points_labels = np.vstack(clouds), np.vstack(labeled) if labeled else None
     start_labels = align_labels([start, *mixtures])[0][0] if labeled else None
-    gram = Gram.of(points - points.mean(axis=0), points_labels)
-    costs = split_costs(
-        squared_distances(features(start), points),
-        None
-        if points_labels is None or start_labels is None
-        else squared_distances(start_labels, points_labels),
-        [len(cloud) for cloud in clouds],
-        beta,
-    )
+    label_costs = None
+    if points_labels is not None and start_labels is not None:
+        label_costs = squared_distances(start_labels, points_labels)
+    sizes = [len(cloud) for cloud in clouds]
     result = fixed_point(
-        gram, [m.weights for m in mixtures], start.weights, lam, costs, beta, max_iter, tol
+        Gram.of(points - points.mean(axis=0), points_labels).lifted(beta),
+        [m.weights for m in mixtures],
+        start.weights,
+        lam,
+        split_costs(squared_distances(features(start), points), label_costs, sizes, beta),
+        beta,
+        max_iter,
+        tol,
     )
     image = result.matrix(lam)
     B = image @ points
@@ -166,6 +168,12 @@ class Gram:
     def of(cls, points: Floats, labels: Floats | None) -> Gram:
         """Multiply; the points should be centred, so that distances do not cancel."""
         return cls(points @ points.T, None if labels is None else labels @ labels.T)
+
+    def lifted(self, beta: float | str) -> Gram:
+        """Inner products of ``[m, s, √β v]``: for a constant β labels are features like others."""
+        if self.labels is None or isinstance(beta, str):
+            return self
+        return Gram(self.features + beta * self.labels, None)
 
 
 @dataclass(frozen=True)
@@ -224,12 +232,15 @@ def fixed_point(
             return FixedPoint(found, history, resting)
         previous = list(found)
         image = stack_maps(found, lam)
-        costs = split_costs(
-            image_distances(image, gram.features),
-            None if gram.labels is None else image_distances(image, gram.labels),
-            sizes,
-            beta,
-        )
+        costs = image_costs(image, gram, sizes, beta)
+
+
+def image_costs(
+    image: sparse.csr_matrix, gram: Gram, sizes: Sequence[int], beta: float | str
+) -> list[Floats]:
+    """Costs between the barycentre ``image @ Z`` and every input, from inner products alone."""
+    label_costs = None if gram.labels is None else image_distances(image, gram.labels)
+    return split_costs(image_distances(image, gram.features), label_costs, sizes, beta)
 
 
 def stack_maps(plans: Sequence[SparsePlan], lam: Array) -> sparse.csr_matrix:
@@ -267,7 +278,7 @@ def split_costs(
     sizes: Sequence[int],
     beta: float | str,
 ) -> list[Floats]:
-    """Cut stacked costs into one block per input and add the labels' part, weighted by beta."""
+    """Cut stacked costs into one block per input and add the labels' part, if it is apart."""
     cuts = np.cumsum(sizes)[:-1]
     blocks = np.split(feature_costs, cuts, axis=1)
     if label_costs is None:
