@@ -30,7 +30,7 @@ demo: $(VENV)/.has-report
 	@$(BIN)/python examples/demo.py --out out/demo
 
 test: lint
-	@$(BIN)/python -m pytest -n $(JOBS) --durations 5
+	@$(BIN)/python -m pytest -n $(JOBS) -rs --durations 5
 
 lint: $(VENV)/.has-dev
 	@$(BIN)/ruff check --quiet
