@@ -41,21 +41,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--pretrain-epochs", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=500, help="at most so many of each domain")
     parser.add_argument("--scale", default="domain")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for name in arguments.data:
-        compare(load(FILES[name]), arguments)
+        compare(load(FILES[name], arguments.rows), arguments)
 
 
-def load(file: str) -> DomainDataset:
+def load(file: str, n_rows: int) -> DomainDataset:
     with np.load(data_file(file)) as f:
-        X = np.asarray(f["X"], dtype=np.float64)
+        X, domain, names = np.asarray(f["X"], dtype=np.float64), f["d"].astype(int), f["doms"]
         classes, y = np.unique(f["y"], return_inverse=True)
-        return DomainDataset(
-            X, y, f["d"].astype(int), tuple(map(str, f["doms"])), tuple(map(str, classes)), file
-        )
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    kept = np.concatenate([shuffled[domain[shuffled] == k][:n_rows] for k in np.unique(domain)])
+    return DomainDataset(X[kept], y[kept], domain[kept], names, classes, file)
 
 
 def compare(data: DomainDataset, arguments: argparse.Namespace) -> None:
