@@ -87,44 +87,42 @@ class ProjectedGradient:
 
     def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
         """Move against the gradient of every parameter, then project the coordinates."""
-        if not self.memory:
-            self.memory["logits"] = _logits(state.labels)
         points, labels = engine.gradient(state, found, state.coordinates)
-        gradients = {
-            "points": 2.0 * points,
-            "logits": 2.0 * through_softmax(labels, state.labels),
-            "coordinates": 2.0 * coordinate_gradient(state.coordinates, found),
-        }
-        moves = {name: self._move(name, gradient) for name, gradient in gradients.items()}
-        self.memory["logits"] = self.memory["logits"] - moves["logits"]
+        gradient = coordinate_gradient(state.coordinates, found)
+        return self.apply(state, 2.0 * points, 2.0 * labels, 2.0 * gradient)
+
+    def apply(self, state: State, points: Floats, labels: Floats, coordinates: Array) -> State:
+        """Take one step along given gradients of the loss; labels move through their logits."""
+        if "logits" not in self.memory:
+            self.memory["logits"] = _logits(state.labels)
+        logits = self.move("logits", through_softmax(labels, state.labels))
+        self.memory["logits"] = self.memory["logits"] - logits
+        moved = state.coordinates - self.move("coordinates", coordinates)
         return replace(
             state,
-            points=state.points - moves["points"],
+            points=state.points - self.move("points", points),
             labels=_softmax(self.memory["logits"]),
-            coordinates=project_simplex(state.coordinates - moves["coordinates"]),
+            coordinates=project_simplex(moved),
         )
 
-    def _move(self, name: str, gradient: Floats) -> Floats:
+    def move(self, name: str, gradient: Floats) -> Floats:
+        """How far the parameter of this name goes against its gradient."""
         return self.learning_rate * gradient
 
 
 class Adam(ProjectedGradient):
     """Adam (Kingma and Ba, 2015) on the same parameters, projections outside of it."""
 
-    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
-        """Count the step and take it."""
-        self.memory["count"] = self.memory.get("count", np.zeros(())) + 1.0
-        if "logits" not in self.memory:
-            self.memory["logits"] = _logits(state.labels)
-        return super().step(engine, state, found)
-
-    def _move(self, name: str, gradient: Floats) -> Floats:
-        first, second = f"{name}_first", f"{name}_second"
+    def move(self, name: str, gradient: Floats) -> Floats:
+        """Adam's move, with moments and a count of its own for every parameter."""
+        first, second, counted = f"{name}_first", f"{name}_second", f"{name}_count"
         if first not in self.memory:
             self.memory[first] = np.zeros_like(gradient)
             self.memory[second] = np.zeros_like(gradient)
+            self.memory[counted] = np.zeros(())
         m, v = self.memory[first], self.memory[second]
-        count = float(self.memory["count"])
+        self.memory[counted] = self.memory[counted] + 1.0
+        count = float(self.memory[counted])
         m *= 0.9
         m += 0.1 * gradient
         v *= 0.999

@@ -149,7 +149,7 @@ def learn_dictionary(
     damping: float = 0.1,
     n_iter: int = 100,
     tol: float = 1e-4,
-    init: str = "sources",
+    init: str | Dictionary = "sources",
     component_weights: str = "fixed",
     min_std: float | str = "auto",
     precision: str = "auto",
@@ -189,10 +189,11 @@ def learn_dictionary(
         Largest number of steps.
     tol : float
         Stop when the loss fell by less than this fraction over the last five steps.
-    init : {"sources", "random"}
+    init : {"sources", "random"} or Dictionary
         Atoms start as the sources' own components, aligned by their barycentre (groups of sources
         when there are fewer atoms), or as in the paper with means drawn from N(0, I), unit
-        deviations and uniform labels.
+        deviations and uniform labels; or go on from a dictionary with the same numbers of atoms,
+        components and sources (its target may have changed since).
     component_weights : {"fixed", "learned"}
         Keep the atoms' component weights uniform, as in the paper, or learn them.
     min_std : float or "auto"
@@ -255,14 +256,15 @@ def learn_dictionary(
     floor = _floor(min_std, [*sources, target])
     steps = _optimizer(optimizer, learning_rate, damping)
     problem = _Problem(engine, floor, classes, steps, component_weights == "learned", tracked)
-    check_choice(init, "init", ("sources", "random"))
-    if init == "sources":
+    if isinstance(init, Dictionary):
+        state = _start_from_dictionary(engine, init, classes)
+    elif check_choice(init, "init", ("sources", "random")) == "sources":
         state = _start_from_sources(engine, sources, C, K)
     else:
         state = _start_at_random(engine, check_random_state(random_state))
     saved = None
     if checkpoint is not None:
-        settings = (optimizer, learning_rate, damping, init, component_weights, precision)
+        settings = (optimizer, learning_rate, damping, component_weights, precision)
         arrays = [*clouds, *masses, state.points]
         saved = Checkpoint(checkpoint, arrays, (settings, C, K, beta))
     return problem.learn(state, n_iter, tol, callback, saved, verbose)
@@ -411,6 +413,22 @@ def _start_at_random(engine: Engine, rng: np.random.Generator) -> State:
     nc = engine.stacked_labels.shape[1]
     coordinates = np.full((len(engine.weights), engine.n_atoms), 1.0 / engine.n_atoms)
     return _state(engine, points, np.full((size, nc), 1.0 / nc), coordinates)
+
+
+def _start_from_dictionary(engine: Engine, start: Dictionary, classes: Any) -> State:
+    shape = engine.n_atoms, engine.n_components, len(engine.weights)
+    theirs = len(start.atoms), start.atoms[0].n_components, len(start.coordinates)
+    known = start.atoms[0].classes
+    if shape != theirs or known is None or not np.array_equal(known, classes):
+        raise ValueError(
+            f"the dictionary to start from has {theirs} atoms, components and domains, but "
+            f"{shape} are asked for (and its classes must be those of the sources)."
+        )
+    labels = np.vstack([atom.labels for atom in start.atoms if atom.labels is not None])
+    points = np.vstack([features(atom) for atom in start.atoms])
+    state = _state(engine, points, labels, start.coordinates)
+    state.masses = np.stack([atom.weights for atom in start.atoms])
+    return state
 
 
 def _start_from_sources(
