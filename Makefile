@@ -41,7 +41,7 @@ docs: $(VENV)/.has-docs
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "documentation: $(abspath docs/_build/html/index.html)"
 
-# The whole dictionary table takes an hour: python benchmarks/dictionary.py
+# The dictionary table is reduced; the whole one takes much longer: python benchmarks/dictionary.py
 bench: $(VENV)/.has-dev
 	@echo "import mixda against what it needs anyway"
 	@$(BIN)/python benchmarks/import_time.py
