@@ -38,6 +38,7 @@ METHODS: dict[str, Callable[..., object]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=FILES, default=["digits", "office"])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--pretrain-epochs", type=int, default=20)
@@ -61,7 +62,7 @@ def load(file: str, n_rows: int) -> DomainDataset:
 
 def compare(data: DomainDataset, arguments: argparse.Namespace) -> None:
     print(f"\n{data.description}: {data}\n{vars(arguments)}", flush=True)
-    rows = ["start", "source-only", *METHODS]
+    rows = ["start", "source-only", *arguments.methods]
     scores = {row: np.zeros((len(data.domain_names), arguments.seeds)) for row in rows}
     seconds = dict.fromkeys(rows, 0.0)
     for t, target in enumerate(data.domain_names):
@@ -91,8 +92,8 @@ def run(
         "start": M3SDA(epochs=0, pretrain_epochs=short, **options),
         "source-only": M3SDA(epochs=0, pretrain_epochs=long, **options),
         **{
-            name: make(epochs=arguments.epochs, pretrain_epochs=short, **options)
-            for name, make in METHODS.items()
+            name: METHODS[name](epochs=arguments.epochs, pretrain_epochs=short, **options)
+            for name in arguments.methods
         },
     }
     result = {}

@@ -346,7 +346,7 @@ def test_without_torch_one_sentence_names_the_extra():
 REACHED = {  # on this problem, when written; source-only 0.872
     "M3SDA": 0.895,
     "M3SDA beta": 0.910,
-    "LtCMSDA": 0.868,
+    "LtCMSDA": 0.895,
     "KD3A": 0.877,
     "CoMDA": 1.000,
 }

@@ -104,7 +104,9 @@ class LtCMSDA(DeepClassifier):
     Notes
     -----
     In the published graph, prototypes also aggregate the samples of the batch, so a prediction
-    depends on its batch mates. Here that block is zero, in training as in predictions.
+    depends on its batch mates. Here that block is zero, in training as in predictions. There the
+    layers of the graph start at random; here from the source-only network (see `PrototypeGraph`),
+    which needs a third of the steps. Stored prototypes carry no gradient.
 
     References
     ----------
@@ -228,7 +230,11 @@ class LtCMSDA(DeepClassifier):
 
 
 class PrototypeGraph(nn.Module):  # type: ignore[misc]
-    """An encoder and a graph network of two layers over prototypes and samples."""
+    """An encoder and a graph network of two layers over prototypes and samples.
+
+    It starts as the identity and the source-only head: the source-only network, but on features
+    that are already gathered over the graph.
+    """
 
     prototypes: Tensor
     sigma: Tensor
@@ -242,10 +248,9 @@ class PrototypeGraph(nn.Module):  # type: ignore[misc]
         width = network.n_features
         self.first, self.second = nn.Linear(width, width), nn.Linear(width, n_classes)
         self.dropout = nn.Dropout(0.5)
-        for layer in (self.first, self.second):
-            for parameter in layer.parameters():
-                bound = 1 / math.sqrt(layer.out_features)
-                nn.init.uniform_(parameter, -bound, bound)
+        nn.init.eye_(self.first.weight)
+        nn.init.zeros_(self.first.bias)
+        self.second.load_state_dict(network.head.state_dict())
 
     def set_sigma(self, sigma: Any) -> None:
         """Set the width of the similarity, by the median of distances unless it is a number."""
