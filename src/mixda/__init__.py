@@ -22,14 +22,28 @@ _HOME = {
     "learn_dictionary": "dictionary",
     "GMMWBT": "estimators",
     "GMMDaDiL": "estimators",
+    "GMMOTDA": "estimators",
+    "WBT": "estimators",
+    "DaDiL": "estimators",
+    "WJDOT": "estimators",
+    "JCPOT": "estimators",
+    "SourceOnly": "estimators",
+    "TargetOnly": "estimators",
 }
 _MODULES = ("datasets", "plot")
 
 __all__ = [
+    "GMMOTDA",
     "GMMWBT",
+    "JCPOT",
+    "WBT",
+    "WJDOT",
+    "DaDiL",
     "Dictionary",
     "GMMDaDiL",
     "Mixture",
+    "SourceOnly",
+    "TargetOnly",
     "__version__",
     "barycenter",
     "datasets",
@@ -48,7 +62,17 @@ if TYPE_CHECKING:
     from mixda.barycenters import barycenter
     from mixda.dictionary import Dictionary, learn_dictionary
     from mixda.em import fit_labeled_mixture, fit_mixture
-    from mixda.estimators import GMMWBT, GMMDaDiL
+    from mixda.estimators import (
+        GMMOTDA,
+        GMMWBT,
+        JCPOT,
+        WBT,
+        WJDOT,
+        DaDiL,
+        GMMDaDiL,
+        SourceOnly,
+        TargetOnly,
+    )
     from mixda.mixture import Mixture
     from mixda.transport import mw2, smw2, transport_plan
 

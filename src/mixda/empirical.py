@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from mixda._engine import Engine, Reconstruction, State, project_simplex
 from mixda._optimizers import Adam, coordinate_gradient
@@ -249,8 +250,8 @@ class JointTransport:
 
     Attributes
     ----------
-    coefficients : ndarray of shape (d + 1, nc)
-        The last row is the intercept; scores are their sigmoid.
+    coefficients, intercept : ndarray of shape (d, nc), (nc,)
+        Scores are the sigmoid of ``x @ coefficients + intercept``.
     source_weights : ndarray of shape (N,)
         The weights α that the target gave the sources.
     history : ndarray
@@ -258,12 +259,14 @@ class JointTransport:
     """
 
     coefficients: Array
+    intercept: Array
     source_weights: Array
     history: Array
 
     def scores(self, X: Array) -> Array:
         """Sigmoid scores of the classes, shape (n, nc)."""
-        return _scores(X, self.coefficients)
+        scores: Array = expit(X @ self.coefficients + self.intercept)
+        return scores
 
 
 def learn_joint_transport(
@@ -333,13 +336,14 @@ def learn_joint_transport(
     n_sources, adam = len(sources), Adam(learning_rate)
     coefficients = np.zeros((target.shape[1] + 1, n_classes))
     alpha = np.full(n_sources, 1.0 / n_sources)
-    scale, batch, history = 0.0, None, []
+    center, scale, batch, history = target.mean(axis=0), 0.0, None, []
     with Progress(n_iter, "joint transport", verbose) as progress:
         for step in range(1, n_iter + 1):
             if batch is None or batch_size is not None:
                 batch = _JointBatch.draw(sources, target, n_classes, batch_size, rng)
                 scale = scale or float(np.median(batch.cost)) or 1.0
-            f = _scores(batch.x, coefficients)
+            x = np.hstack([(batch.x - center) / np.sqrt(scale), np.ones((len(batch.x), 1))])
+            f = expit(x @ coefficients)
             cost = batch.cost / scale + label_weight * squared_distances(f, batch.Y)
             q = (alpha / batch.counts)[batch.owner]
             plan = solve_exact(np.full(len(f), 1.0 / len(f)), q / q.sum(), cost)
@@ -347,14 +351,15 @@ def learn_joint_transport(
             matched = np.zeros_like(f)  # the labels that the plan brings to every target sample
             np.add.at(matched, plan.rows, plan.mass[:, None] * batch.Y[plan.columns])
             slope = 2.0 * label_weight * (f / len(f) - matched) * f * (1.0 - f)
-            ones = np.ones((len(f), 1))
-            coefficients = coefficients - adam.move("f", np.hstack([batch.x, ones]).T @ slope)
+            coefficients = coefficients - adam.move("f", x.T @ slope)
             if plan.potentials is not None and n_sources > 1:
                 pull = np.bincount(batch.owner, plan.potentials[1]) / batch.counts
                 alpha = project_simplex((alpha - weight_rate * (pull - pull.mean()))[None])[0]
                 alpha = np.maximum(alpha, 1e-6) / np.maximum(alpha, 1e-6).sum()
             progress.update(step, f"cost {history[-1]:.4g}")
-    return JointTransport(coefficients, alpha, np.array(history))
+    weights = coefficients[:-1] / np.sqrt(scale)
+    intercept = coefficients[-1] - center @ weights
+    return JointTransport(weights, intercept, alpha, np.array(history))
 
 
 @dataclass(frozen=True)
@@ -386,10 +391,3 @@ class _JointBatch:
         Y = np.eye(n_classes)[np.concatenate([codes for _, codes in parts])]
         cost = squared_distances(x, np.vstack([X for X, _ in parts]))
         return cls(x, Y, np.repeat(np.arange(len(parts)), counts), counts, cost)
-
-
-def _scores(X: Array, coefficients: Array) -> Array:
-    from scipy.special import expit
-
-    scores: Array = expit(X @ coefficients[:-1] + coefficients[-1])
-    return scores

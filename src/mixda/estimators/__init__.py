@@ -2,6 +2,22 @@
 
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._encoders import DomainEncoder, MLPEncoder
+from mixda.estimators.baselines import SourceOnly, TargetOnly
+from mixda.estimators.empirical import JCPOT, WBT, WJDOT, DaDiL
 from mixda.estimators.gmm import GMMWBT, GMMDaDiL
+from mixda.estimators.otda import GMMOTDA
 
-__all__ = ["GMMWBT", "DomainEncoder", "GMMDaDiL", "MLPEncoder", "MultiSourceClassifier"]
+__all__ = [
+    "GMMOTDA",
+    "GMMWBT",
+    "JCPOT",
+    "WBT",
+    "WJDOT",
+    "DaDiL",
+    "DomainEncoder",
+    "GMMDaDiL",
+    "MLPEncoder",
+    "MultiSourceClassifier",
+    "SourceOnly",
+    "TargetOnly",
+]

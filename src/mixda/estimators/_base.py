@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -170,6 +172,35 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 "sample_domain names no target (no id is negative); give target rows a negative "
                 "id, or leave sample_domain out to train on labelled rows without adaptation."
             )
+
+
+def train_head(classifier: Any, Z: Array, codes: Codes, sample_weight: Array | None = None) -> Any:
+    """Fit a clone of any scikit-learn classifier (default a logistic regression) on `codes`."""
+    if classifier is None:
+        classifier = LogisticRegression(max_iter=1000)
+    if not hasattr(classifier, "fit"):
+        raise ValueError(
+            f"classifier must be a scikit-learn classifier or None, got {classifier!r}."
+        )
+    if len(np.unique(codes)) == 1:
+        return DummyClassifier(strategy="most_frequent").fit(Z, codes)
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return clone(classifier).fit(Z, codes, **weights)
+
+
+def head_proba(head: Any, Z: Array, n_classes: int) -> Array:
+    """Probabilities (n, n_classes) of a head that may know fewer classes, or only decide."""
+    proba = np.zeros((len(Z), n_classes))
+    if hasattr(head, "predict_proba"):
+        proba[:, head.classes_] = head.predict_proba(Z)
+    else:
+        proba[np.arange(len(Z)), head.predict(Z)] = 1.0
+    return proba
+
+
+def pool(sources: list[Source]) -> Source:
+    """All sources as one."""
+    return np.vstack([Z for Z, _ in sources]), np.concatenate([codes for _, codes in sources])
 
 
 def _check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64]:

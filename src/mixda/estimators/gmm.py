@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from mixda._validation import Array, check_positive_int
 from mixda.barycenters import barycenter
 from mixda.dictionary import learn_dictionary
 from mixda.em import fit_labeled_mixture, fit_mixture
-from mixda.estimators._base import MultiSourceClassifier, Source
+from mixda.estimators._base import MultiSourceClassifier, Source, head_proba, pool, train_head
 from mixda.mixture import Mixture
 from mixda.transport import barycentric_map, transport_plan
 
@@ -45,14 +44,16 @@ class MixtureClassifier(MultiSourceClassifier):
         domains = [Z for Z, _ in sources] + ([] if target is None else [target])
         self._floor = _floor(domains) if _is(self.min_std, "auto") else self.min_std
         if target is None:
-            pooled = np.vstack([Z for Z, _ in sources]), np.concatenate([c for _, c in sources])
-            self.target_mixture_ = self._fit_source(pooled, rng)
+            self.target_mixture_ = self._fit_source(pool(sources), rng)
         else:
             self.source_mixtures_ = [self._fit_source(source, rng) for source in sources]
             self.unlabeled_mixture_ = self._fit_target(target, rng)
             self.target_mixture_ = self._adapt(self.source_mixtures_, self.unlabeled_mixture_, rng)
-        if not _is(self.classifier, "map"):
+        if not self._is_map():
             self.classifier_ = self._train_classifier(rng)
+
+    def _is_map(self) -> bool:
+        return _is(self.classifier, "map")
 
     def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
         Z, codes = source
@@ -95,18 +96,13 @@ class MixtureClassifier(MultiSourceClassifier):
         if n_samples is None:
             n_samples = 50 * self.target_mixture_.n_components
         coded = replace(self.target_mixture_, classes=np.arange(len(self.classes_)))
-        return clone(self.classifier).fit(*coded.sample(n_samples, rng))
+        Z, codes = coded.sample(n_samples, rng)
+        return train_head(self.classifier, Z, np.asarray(codes))
 
     def _predict_encoded(self, Z: Array) -> Array:
-        if _is(self.classifier, "map"):
+        if self._is_map():
             return self.target_mixture_.predict_proba(Z)
-        known = self.classifier_.classes_
-        proba = np.zeros((len(Z), len(self.classes_)))
-        if hasattr(self.classifier_, "predict_proba"):
-            proba[:, known] = self.classifier_.predict_proba(Z)
-        else:
-            proba[np.arange(len(Z)), self.classifier_.predict(Z)] = 1.0
-        return proba
+        return head_proba(self.classifier_, Z, len(self.classes_))
 
 
 class GMMWBT(MixtureClassifier):

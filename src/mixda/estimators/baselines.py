@@ -1,0 +1,131 @@
+"""What every method has to beat and what none can: the sources alone, the target's own labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mixda._validation import Array
+from mixda.estimators._base import (
+    MultiSourceClassifier,
+    Source,
+    head_proba,
+    pool,
+    train_head,
+)
+
+
+class SourceOnly(MultiSourceClassifier):
+    r"""Train one classifier on all sources together and use it on the target as it is.
+
+    .. math:: \min_h \sum_\ell \sum_i \mathcal{L}\bigl(h(x_i^\ell), y_i^\ell\bigr)
+
+    Parameters
+    ----------
+    classifier : classifier, optional
+        Any scikit-learn classifier; default a logistic regression.
+    encoder, scale : see `mixda.GMMWBT`
+        ``scale="domain"`` standardises every domain by its own moments, an adaptation of its own.
+    random_state : None, int or numpy generator
+
+    Attributes
+    ----------
+    classifier_ : classifier
+
+    Examples
+    --------
+    >>> from mixda import SourceOnly
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = SourceOnly().fit(task.X, task.y, sample_domain=task.sample_domain)
+    >>> model.score(task.X_target, task.y_target) < 0.9
+    True
+    """
+
+    _needs_target = False
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        encoder: Any = None,
+        scale: str | None = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.classifier = classifier
+        self.encoder = encoder
+        self.scale = scale
+        self.random_state = random_state
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        self.classifier_ = train_head(self.classifier, *pool(sources))
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        return head_proba(self.classifier_, Z, len(self.classes_))
+
+
+class TargetOnly(SourceOnly):
+    r"""Train on the target's own labels: an upper bound, not a method.
+
+    The labels have to be given apart, as ``fit(..., target_labels=...)``, one per target row in
+    their order; `y` is never read on target rows, here as everywhere. Without `sample_domain` it
+    is an ordinary classifier.
+
+    .. math:: \min_h \sum_i \mathcal{L}\bigl(h(x_i^T), y_i^T\bigr)
+
+    Parameters
+    ----------
+    classifier, encoder, scale, random_state : see `SourceOnly`
+
+    Examples
+    --------
+    >>> from mixda import TargetOnly
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = TargetOnly()
+    >>> _ = model.fit(task.X, task.y, task.sample_domain, target_labels=task.y_target)
+    >>> model.score(task.X_target, task.y_target) > 0.99
+    True
+    """
+
+    def fit(
+        self, X: Any, y: Any, sample_domain: Any = None, target_labels: Any = None
+    ) -> TargetOnly:
+        """Learn from the target's labels.
+
+        Parameters
+        ----------
+        X, y, sample_domain : see `SourceOnly.fit`
+        target_labels : array-like of shape (n_target,)
+            Classes of the rows with a negative `sample_domain`, in their order.
+
+        Returns
+        -------
+        self
+        """
+        self._target_labels = target_labels
+        super().fit(X, y, sample_domain)
+        del self._target_labels
+        return self
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        if target is None:
+            return super()._fit_domains(sources, target, rng)
+        if self._target_labels is None:
+            raise ValueError(
+                "TargetOnly is an upper bound that uses the target's labels; give them as "
+                "fit(..., target_labels=...), or use SourceOnly."
+            )
+        labels = np.asarray(self._target_labels)
+        codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        if labels.shape != (len(target),) or (self.classes_[codes] != labels).any():
+            raise ValueError(
+                f"target_labels must hold one known class for each of the {len(target)} target "
+                f"rows, got {labels.size} value(s); classes are {self.classes_.tolist()}."
+            )
+        self.classifier_ = train_head(self.classifier, target, codes)
+        return None

@@ -1,0 +1,496 @@
+"""Transport between samples as classifiers: WBT, DaDiL, WJDOT and JCPOT.
+
+The numerics are in `mixda.empirical`, `mixda.barycenters` and POT.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mixda._validation import Array, check_choice, check_positive_int
+from mixda.barycenters import barycenter
+from mixda.empirical import learn_empirical_dictionary, learn_joint_transport, point_cloud
+from mixda.estimators._base import (
+    MultiSourceClassifier,
+    Source,
+    head_proba,
+    pool,
+    train_head,
+)
+from mixda.mixture import Mixture
+from mixda.transport import barycentric_map, squared_distances, transport_plan
+
+
+class HeadClassifier(MultiSourceClassifier):
+    """Base of the methods that end in a classifier trained on samples they made or labelled.
+
+    A subclass implements ``_training_set(sources, target, rng)``, which returns samples and codes.
+    Without a target the head is trained on the sources.
+    """
+
+    classifier: Any
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        made = pool(sources) if target is None else self._training_set(sources, target, rng)
+        self.classifier_ = train_head(self.classifier, *made)
+
+    def _training_set(
+        self, sources: list[Source], target: Array, rng: np.random.Generator
+    ) -> Source:
+        raise NotImplementedError
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        return head_proba(self.classifier_, Z, len(self.classes_))
+
+
+class WBT(HeadClassifier):
+    r"""Wasserstein barycentre transport: sources → their barycentre → the target, in samples.
+
+    .. math:: B = \arg\min_B \sum_\ell \lambda_\ell W_{c,2}(B, \hat Q_\ell)^2, \qquad
+              \hat x_i = \sum_j \frac{\omega_{ij}}{b_i} x_j^T
+
+    Parameters
+    ----------
+    n_points : int, optional
+        Support of the barycentre; default 20 per class.
+    max_samples : int
+        At most so many samples of every domain enter a plan (drawn balanced over the classes).
+    label_mode : {"soft", "hard"}
+        "soft" propagates labels with exact plans, as in the authors' later work. "hard" is the
+        original: labels fixed to those of all source samples, entropic plans that may not cross
+        classes, one round, and a class-regularised entropic plan to the target.
+    beta : float, "auto" or "max"
+        Weight of the labels ("soft" only).
+    reg, reg_class : float
+        Entropy and group-lasso weights of "hard".
+    classifier : classifier, optional
+        Trained on the transported samples; default a logistic regression.
+    encoder, scale, random_state : see `mixda.GMMWBT`
+
+    Attributes
+    ----------
+    barycenter_ : Mixture
+        The labelled point cloud before its transport.
+    transported_ : Mixture
+        And after.
+    classifier_ : classifier
+
+    References
+    ----------
+    .. [1] E. Fernandes Montesuma and F. Ngolè Mboula, "Wasserstein barycenter for multi-source
+       domain adaptation", CVPR 2021.
+
+    Examples
+    --------
+    >>> from mixda import WBT
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = WBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    >>> model.score(task.X_target, task.y_target) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        n_points: int | None = None,
+        max_samples: int = 1000,
+        label_mode: str = "soft",
+        beta: Any = "auto",
+        reg: float = 1e-2,
+        reg_class: float = 1e-2,
+        classifier: Any = None,
+        encoder: Any = None,
+        scale: str | None = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_points = n_points
+        self.max_samples = max_samples
+        self.label_mode = label_mode
+        self.beta = beta
+        self.reg = reg
+        self.reg_class = reg_class
+        self.classifier = classifier
+        self.encoder = encoder
+        self.scale = scale
+        self.random_state = random_state
+
+    def _training_set(
+        self, sources: list[Source], target: Array, rng: np.random.Generator
+    ) -> Source:
+        mode = check_choice(self.label_mode, "label_mode", ("soft", "hard"))
+        size = check_positive_int(self.max_samples, "max_samples")
+        kept = [_subsample(source, size, rng) for source in sources]
+        target = target[rng.permutation(len(target))[:size]]
+        if mode == "hard":
+            self.barycenter_ = self._hard_barycenter(kept, rng)
+            self.transported_ = self._hard_transport(target)
+        else:
+            clouds = [point_cloud(Z, c, np.arange(len(self.classes_))) for Z, c in kept]
+            n_points = 20 * len(self.classes_) if self.n_points is None else self.n_points
+            self.barycenter_ = barycenter(
+                clouds,
+                n_components=n_points,
+                beta=self.beta,
+                component_weights="uniform",
+                init=_balanced(pool(kept), len(self.classes_), n_points, rng),
+            ).mixture
+            cloud = point_cloud(target)
+            plan = transport_plan(self.barycenter_, cloud).plan
+            self.transported_ = barycentric_map(self.barycenter_, cloud, plan)
+        return self.transported_.means, np.asarray(self.transported_.labels).argmax(axis=1)
+
+    def _hard_barycenter(self, sources: list[Source], rng: np.random.Generator) -> Mixture:
+        """Run one round of the original: start at noisy class means, map within classes only."""
+        import ot
+
+        Z, codes = pool(sources)
+        start = np.stack([Z[codes == c].mean(axis=0) for c in codes])
+        start += rng.standard_normal(Z.shape)
+        moved = np.zeros_like(start)
+        present = np.zeros((len(start), 1))
+        for X, c in sources:
+            cost = squared_distances(start, X)
+            cost /= cost.max() or 1.0
+            cost[codes[:, None] != c] = 1e3
+            rows = np.isin(codes, c)  # a class that this source lacks stays where it is
+            a = np.full(rows.sum(), 1.0 / rows.sum())
+            plan = ot.sinkhorn(
+                a, np.full(len(X), 1.0 / len(X)), cost[rows], self.reg, method="sinkhorn_log"
+            )
+            moved[rows] += plan @ X / plan.sum(axis=1, keepdims=True)
+            present[rows] += 1.0
+        moved /= np.maximum(present, 1.0)
+        return point_cloud(moved, codes, np.arange(len(self.classes_)))
+
+    def _hard_transport(self, target: Array) -> Mixture:
+        import ot
+
+        cloud = self.barycenter_
+        codes = np.asarray(cloud.labels).argmax(axis=1)
+        transport = ot.da.SinkhornL1l2Transport(self.reg, self.reg_class, norm="max")
+        transport.fit(Xs=cloud.means, ys=codes, Xt=target)
+        mass = transport.coupling_.sum(axis=1, keepdims=True)
+        return point_cloud(
+            transport.coupling_ @ target / np.maximum(mass, 1e-300), codes, cloud.classes
+        )
+
+
+class DaDiL(MultiSourceClassifier):
+    r"""Dataset dictionary learning: domains as barycentres of learned labelled point clouds.
+
+    The objective is that of `mixda.empirical.learn_empirical_dictionary`. DaDiL-R trains a
+    classifier on the reconstruction :math:`\mathcal{B}(\lambda_T, \mathcal{P})` of the target;
+    DaDiL-E averages one classifier per atom,
+    :math:`P(y \mid x) = \sum_c \lambda_{T,c} P_c(y \mid x)`.
+
+    Parameters
+    ----------
+    method : {"R", "E"}
+    n_atoms : int
+    n_points : int, optional
+        Points of every atom; default 20 per class.
+    batch_size : int, optional
+        Samples of every domain and points of every atom in a step; default 10 per class.
+    n_epochs : int
+        Passes over the atoms' points.
+    learning_rate : float
+        Of Adam.
+    beta : float, "auto" or "max"
+    init : {"sources", "random"}
+    classifier : classifier, optional
+        Default a logistic regression.
+    encoder, scale, random_state : see `mixda.GMMWBT`
+    verbose : bool
+
+    Attributes
+    ----------
+    dictionary_ : Dictionary
+    classifiers_ : list of classifier
+        One for "R", one per atom for "E".
+    classifier_weights_ : ndarray
+
+    References
+    ----------
+    .. [1] E. Fernandes Montesuma, F. Ngolè Mboula and A. Souloumiac, "Multi-source domain
+       adaptation through dataset dictionary learning in Wasserstein space", ECAI 2023.
+
+    Examples
+    --------
+    >>> from mixda import DaDiL
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = DaDiL(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    >>> model.score(task.X_target, task.y_target) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "R",
+        n_atoms: int = 3,
+        n_points: int | None = None,
+        batch_size: int | None = None,
+        n_epochs: int = 50,
+        learning_rate: float = 0.1,
+        beta: Any = "auto",
+        init: str = "sources",
+        classifier: Any = None,
+        encoder: Any = None,
+        scale: str | None = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.n_atoms = n_atoms
+        self.n_points = n_points
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.beta = beta
+        self.init = init
+        self.classifier = classifier
+        self.encoder = encoder
+        self.scale = scale
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        method = check_choice(self.method, "method", ("R", "E"))
+        self.classifier_weights_ = np.ones(1)
+        if target is None:
+            self.classifiers_ = [train_head(self.classifier, *pool(sources))]
+            return
+        nc = len(self.classes_)
+        d = self.dictionary_ = learn_empirical_dictionary(
+            sources,
+            target,
+            nc,
+            n_atoms=check_positive_int(self.n_atoms, "n_atoms"),
+            n_points=20 * nc if self.n_points is None else self.n_points,
+            batch_size=10 * nc if self.batch_size is None else self.batch_size,
+            n_epochs=self.n_epochs,
+            learning_rate=self.learning_rate,
+            beta=self.beta,
+            init=self.init,
+            verbose=self.verbose,
+            random_state=rng,
+        )
+        clouds = [d.target] if method == "R" else list(d.atoms)
+        if method == "E":
+            self.classifier_weights_ = d.coordinates[-1]
+        self.classifiers_ = [
+            train_head(self.classifier, p.means, np.asarray(p.labels).argmax(axis=1))
+            for p in clouds
+        ]
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        total = np.zeros((len(Z), len(self.classes_)))
+        for weight, head in zip(self.classifier_weights_, self.classifiers_, strict=True):
+            total += weight * head_proba(head, Z, len(self.classes_))
+        return total
+
+
+class WJDOT(MultiSourceClassifier):
+    r"""Weighted joint-distribution transport: a linear classifier and the sources' weights.
+
+    The objective is that of `mixda.empirical.learn_joint_transport`.
+
+    Parameters
+    ----------
+    label_weight : float
+        Weight of the label term against the feature term (scaled by its median).
+    learning_rate, weight_rate : float
+        Of the classifier and of the sources' weights.
+    batch_size : int or None
+        Samples per domain in a step; None is the full batch.
+    n_iter : int
+    encoder, scale, random_state : see `mixda.GMMWBT`
+    verbose : bool
+
+    Attributes
+    ----------
+    source_weights_ : ndarray of shape (N,)
+        In the order of `sources_`.
+    transport_ : JointTransport
+        Absent without a target.
+
+    References
+    ----------
+    .. [1] R. Turrisi, R. Flamary, A. Rakotomamonjy and M. Pontil, "Multi-source domain
+       adaptation via weighted joint distributions optimal transport", UAI 2022.
+
+    Examples
+    --------
+    >>> from mixda import WJDOT
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = WJDOT(batch_size=60, n_iter=100, random_state=0)
+    >>> _ = model.fit(task.X, task.y, sample_domain=task.sample_domain)
+    >>> model.score(task.X_target, task.y_target) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        label_weight: float = 1.0,
+        learning_rate: float = 0.03,
+        weight_rate: float = 0.01,
+        batch_size: int | None = 200,
+        n_iter: int = 300,
+        encoder: Any = None,
+        scale: str | None = "sources",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.label_weight = label_weight
+        self.learning_rate = learning_rate
+        self.weight_rate = weight_rate
+        self.batch_size = batch_size
+        self.n_iter = n_iter
+        self.encoder = encoder
+        self.scale = scale
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        if target is None:
+            self.classifier_ = train_head(None, *pool(sources))
+            return
+        self.transport_ = learn_joint_transport(
+            sources,
+            target,
+            len(self.classes_),
+            label_weight=self.label_weight,
+            learning_rate=self.learning_rate,
+            weight_rate=self.weight_rate,
+            batch_size=self.batch_size,
+            n_iter=self.n_iter,
+            verbose=self.verbose,
+            random_state=rng,
+        )
+        self.source_weights_ = self.transport_.source_weights
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        if hasattr(self, "classifier_"):
+            return head_proba(self.classifier_, Z, len(self.classes_))
+        scores = self.transport_.scores(Z) + 1e-12
+        proba: Array = scores / scores.sum(axis=1, keepdims=True)
+        return proba
+
+
+class JCPOT(HeadClassifier):
+    r"""Joint class proportions and transport: estimate the target's proportions, carry labels.
+
+    .. math:: \min_{h \in \Delta_{nc}} \sum_\ell \lambda_\ell \,
+              W_\epsilon\bigl((D_\ell^2 h)^\top \delta_{X_\ell}, \mu_T\bigr)
+
+    through POT's ``JCPOTTransport``; the labels that its plans carry to the target's samples train
+    a classifier. Sources that lack a class are left out, because the problem is not defined there.
+    The method assumes that only the proportions differ: it takes a translation for a change of
+    proportions (shifted toy: 0.78 as it is, 0.999 with ``scale="domain"``).
+
+    Parameters
+    ----------
+    reg : float
+        Weight of the entropy, relative to the largest cost.
+    max_samples : int
+        At most so many samples of every domain enter the problem.
+    classifier : classifier, optional
+        Default a logistic regression.
+    encoder, scale, random_state : see `mixda.GMMWBT`
+
+    Attributes
+    ----------
+    proportions_ : ndarray of shape (nc,)
+        Estimated class proportions of the target.
+    classifier_ : classifier
+
+    References
+    ----------
+    .. [1] I. Redko, N. Courty, R. Flamary and D. Tuia, "Optimal transport for multi-source domain
+       adaptation under target shift", AISTATS 2019.
+
+    Examples
+    --------
+    >>> from mixda import JCPOT
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = JCPOT(scale="domain", random_state=0)
+    >>> _ = model.fit(task.X, task.y, sample_domain=task.sample_domain)
+    >>> model.proportions_.round(1)
+    array([0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        reg: float = 0.05,
+        max_samples: int = 500,
+        classifier: Any = None,
+        encoder: Any = None,
+        scale: str | None = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.reg = reg
+        self.max_samples = max_samples
+        self.classifier = classifier
+        self.encoder = encoder
+        self.scale = scale
+        self.random_state = random_state
+
+    def _training_set(
+        self, sources: list[Source], target: Array, rng: np.random.Generator
+    ) -> Source:
+        import ot
+
+        size = check_positive_int(self.max_samples, "max_samples")
+        nc = len(self.classes_)
+        complete = [source for source in sources if len(np.unique(source[1])) == nc]
+        if not complete:
+            raise ValueError(
+                "JCPOT needs at least one source that has samples of all classes; merge sources "
+                "or use another method."
+            )
+        kept = [_subsample(source, size, rng) for source in complete]
+        target = target[rng.permutation(len(target))[:size]]
+        # POT takes the entropy's weight as absolute: scale the largest cost to one
+        scale = max(float(squared_distances(Z, target).max()) for Z, _ in kept) ** -0.5
+        transport = ot.da.JCPOTTransport(self.reg, metric="sqeuclidean", log=True)
+        codes = [codes for _, codes in kept]
+        transport.fit(Xs=[scale * Z for Z, _ in kept], ys=codes, Xt=scale * target)
+        self.proportions_ = np.asarray(transport.proportions_)
+        carried = np.zeros((nc, len(target)))
+        for c, plan in zip(codes, transport.coupling_, strict=True):
+            mass = np.eye(nc)[c].T @ plan
+            carried += mass / np.maximum(mass.sum(axis=0), 1e-300)
+        return target, carried.argmax(axis=0)
+
+
+def _subsample(source: Source, size: int, rng: np.random.Generator) -> Source:
+    """At most `size` samples, every class in its own proportion and with at least one."""
+    Z, codes = source
+    if len(Z) <= size:
+        return source
+    share = size / len(Z)
+    rows = [
+        rng.permutation(members)[: max(1, int(share * len(members)))]
+        for members in (np.flatnonzero(codes == c) for c in np.unique(codes))
+    ]
+    kept = np.sort(np.concatenate(rows))
+    return Z[kept], codes[kept]
+
+
+def _balanced(source: Source, n_classes: int, size: int, rng: np.random.Generator) -> Mixture:
+    """`size` samples as a labelled cloud, the same number of every class up to one."""
+    Z, codes = source
+    wanted = np.arange(check_positive_int(size, "n_points")) * n_classes // size
+    wanted = np.unique(codes)[wanted % len(np.unique(codes))]
+    rows = np.array([rng.choice(np.flatnonzero(codes == c)) for c in wanted])
+    return point_cloud(Z[rows], codes[rows], np.arange(n_classes))
