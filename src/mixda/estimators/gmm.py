@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
 
-from mixda._validation import Array, check_positive_int
+from mixda._validation import Array, check_positive_int, check_random_state
 from mixda.barycenters import barycenter
-from mixda.dictionary import learn_dictionary
+from mixda.dictionary import Dictionary, learn_dictionary
 from mixda.em import fit_labeled_mixture, fit_mixture
 from mixda.estimators._base import MultiSourceClassifier, Source, head_proba, pool, train_head
 from mixda.mixture import Mixture
+from mixda.online import merge_mixtures
 from mixda.transport import barycentric_map, transport_plan
 
 _FLOOR = 0.1  # of a feature's spread: 0.001 costs GMM-DaDiL up to half its accuracy on MLP features
@@ -280,6 +282,12 @@ class GMMDaDiL(MixtureClassifier):
         Floor of the atoms' standard deviations; `min_std` there.
     callback, checkpoint : callable, path
         As in `mixda.learn_dictionary`: called after, and written at, every iteration.
+    forgetting : float
+        Least share of a new batch in the target's mixture (`partial_fit`).
+    max_target_components : int, optional
+        Most components of the target's mixture (`partial_fit`); default those of the fit.
+    online_iter : int
+        Steps of the dictionary per batch (`partial_fit`).
     encoder : {"lda", "mlp"}, transformer or None
         Space to adapt in, learned from the labelled sources: linear discriminants, the last
         hidden layer of a network (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer.
@@ -355,6 +363,9 @@ class GMMDaDiL(MixtureClassifier):
         precision: str = "auto",
         callback: Any = None,
         checkpoint: Any = None,
+        forgetting: float = 0.05,
+        max_target_components: int | None = None,
+        online_iter: int = 10,
         encoder: Any = None,
         scale: str | None = "auto",
         classifier: Any = "map",
@@ -381,6 +392,9 @@ class GMMDaDiL(MixtureClassifier):
         self.precision = precision
         self.callback = callback
         self.checkpoint = checkpoint
+        self.forgetting = forgetting
+        self.max_target_components = max_target_components
+        self.online_iter = online_iter
         self.encoder = encoder
         self.scale = scale
         self.classifier = classifier
@@ -388,7 +402,73 @@ class GMMDaDiL(MixtureClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def partial_fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> GMMDaDiL:
+        """Go on with a new batch of the target (the online variant of GMM-DaDiL).
+
+        The target's mixture is the memory of the stream: components of the batch join it with
+        the share of samples that they come from (at least `forgetting`), the nearest merge in W2
+        until `max_target_components` are left, and the dictionary takes `online_iter` more steps
+        from where it was. The sources' mixtures are kept, so they are not forgotten.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples of the target.
+        y : ignored
+        sample_domain : ignored
+            All rows are the target's.
+
+        Returns
+        -------
+        self
+
+        References
+        ----------
+        .. [1] E. Fernandes Montesuma, S. Le Stanc and F. Ngolè Mboula, "Online multi-source
+           domain adaptation through Gaussian mixtures and dataset dictionary learning", 2024.
+        """
+        if not hasattr(self, "dictionary_"):
+            raise ValueError(
+                "partial_fit goes on from a fit with sources and a first target batch; call "
+                "fit(X, y, sample_domain=...) with some negative ids first."
+            )
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        Z = self.encoder_.transform(X)
+        rng = check_random_state(self.random_state)
+        most = self.unlabeled_mixture_.n_components
+        if self.max_target_components is not None:
+            most = check_positive_int(self.max_target_components, "max_target_components")
+        batch = fit_mixture(
+            Z, "bic", max_components=min(most, 10), min_std=self._floor, random_state=rng
+        )
+        self.n_target_seen_ += len(Z)
+        share = max(len(Z) / self.n_target_seen_, self.forgetting)
+        self.unlabeled_mixture_ = merge_mixtures(
+            self.unlabeled_mixture_, batch, share=share, max_components=most
+        )
+        self._learn(self.source_mixtures_, self.unlabeled_mixture_, rng, self.dictionary_)
+        self.target_mixture_ = self.dictionary_.target
+        if not self._is_map():
+            self.classifier_ = self._train_classifier(rng)
+        return self
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        self.n_target_seen_ = 0 if target is None else len(target)
+        super()._fit_domains(sources, target, rng)
+
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
+        self._learn(sources, target, rng, None)
+        return self.dictionary_.target
+
+    def _learn(
+        self,
+        sources: list[Mixture],
+        target: Mixture,
+        rng: np.random.Generator,
+        start: Dictionary | None,
+    ) -> None:
         self.dictionary_ = learn_dictionary(
             sources,
             target,
@@ -398,18 +478,17 @@ class GMMDaDiL(MixtureClassifier):
             optimizer=self.optimizer,
             learning_rate=self.learning_rate,
             damping=self.damping,
-            n_iter=self.n_iter,
+            n_iter=self.n_iter if start is None else self.online_iter,
             tol=self.tol,
-            init=self.init,
+            init=self.init if start is None else start,
             component_weights=self.component_weights,
             min_std=self.atom_min_std,
             precision=self.precision,
             callback=self.callback,
-            checkpoint=self.checkpoint,
+            checkpoint=self.checkpoint if start is None else None,
             verbose=self.verbose,
             random_state=rng,
         )
-        return self.dictionary_.target
 
 
 def _is(value: Any, word: str) -> bool:
