@@ -30,7 +30,8 @@ _HOME = {
     "SourceOnly": "estimators",
     "TargetOnly": "estimators",
 }
-_MODULES = ("datasets", "plot")
+_DEEP = ("CoMDA", "KD3A", "LtCMSDA", "M3SDA")  # need torch, so not in __all__
+_MODULES = ("datasets", "deep", "empirical", "estimators", "online", "plot")
 
 __all__ = [
     "GMMOTDA",
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
     import mixda.datasets as datasets
     import mixda.plot as plot
     from mixda.barycenters import barycenter
+    from mixda.deep import KD3A as KD3A
+    from mixda.deep import M3SDA as M3SDA
+    from mixda.deep import CoMDA as CoMDA
+    from mixda.deep import LtCMSDA as LtCMSDA
     from mixda.dictionary import Dictionary, learn_dictionary
     from mixda.em import fit_labeled_mixture, fit_mixture
     from mixda.estimators import (
@@ -80,10 +85,12 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"mixda.{_HOME[name]}"), name)
+    if name in _DEEP:
+        return getattr(import_module("mixda.deep"), name)
     if name in _MODULES:
         return import_module(f"mixda.{name}")
     raise AttributeError(f"module 'mixda' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_DEEP, *_MODULES})
