@@ -199,3 +199,16 @@ def test_bad_arguments_get_a_sentence(arguments, message):
     inputs = [random_mixture(rng, 3, 2, 2), random_mixture(rng, 4, 2, 2)]
     with pytest.raises(ValueError, match=message):
         barycenter(**{"mixtures": inputs, **arguments})
+
+
+def test_components_without_weight_are_left_out_of_a_random_start_too():
+    p = Mixture([0.5, 0.5], [[0.0], [1.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+    b = barycenter([p, p], component_weights=[0.0, 1.0], init="random", random_state=0).mixture
+    assert b.n_components == 1
+    np.testing.assert_allclose(b.labels, [[0.5, 0.5]])
+
+
+def test_an_unknown_start_is_refused():
+    p = Mixture([1.0], [[0.0]], [[1.0]])
+    with pytest.raises(ValueError, match="init must be one of"):
+        barycenter([p], init=3)

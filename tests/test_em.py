@@ -435,3 +435,23 @@ def test_m_step_is_pure():
     np.testing.assert_allclose(after.means, [[0.5], [3.0]])
     np.testing.assert_allclose(after.stds, [[0.5], [1.0]])  # 1/2 - (1/2)²; the empty one stays
     np.testing.assert_array_equal(stats.sum_x, 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-70, 1e-200])
+def test_data_too_small_for_squares_are_refused_not_taken_as_constant(scale):
+    X = scale * np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="rescale"):
+        fit_mixture(X, 2)
+    with pytest.raises(ValueError, match="rescale"):
+        fit_labeled_mixture(X, np.arange(20) % 2)
+
+
+def test_a_class_may_be_constant_where_others_vary():
+    X = np.array([[0.0], [1e-70], [5.0], [6.0]])
+    assert fit_labeled_mixture(X, [0, 0, 1, 1], random_state=0).predict(X).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("min_std", [1e-200, 1e200])
+def test_floors_whose_squares_overflow_are_refused(min_std):
+    with pytest.raises(ValueError, match="min_std"):
+        fit_mixture([[0.0], [1.0]], 1, min_std=min_std)

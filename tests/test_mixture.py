@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.stats import norm
 
 from mixda import Mixture
-from mixda.mixture import log_gaussians
+from mixda.mixture import _digest, log_gaussians
 
 from .strategies import mixtures, random_mixture
 
@@ -114,7 +115,7 @@ def test_frozen_comparable_hashable_picklable():
         (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a", "a"]), "2 different names"),
         (
             ([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], np.array(["a", 3], dtype=object)),
-            "all be strings",
+            "all of one kind",
         ),
         (([1.0], [[0.0]], [[1.0]], None, ["a"]), "without labels"),
     ],
@@ -205,3 +206,48 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert [f.name for f in tmp_path.iterdir()] == ["p.gmm"]
     with pytest.raises(ValueError, match="cannot be written"):
         p.save(tmp_path / "missing" / "p.gmm")
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1e100]], "rescale"),
+        ([[0.0], [1.0, 2.0]], "different lengths"),
+        (sparse.csr_matrix([[1.0]]), "sparse"),
+        (np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), "masked"),
+    ],
+)
+def test_samples_that_cannot_be_read_as_numbers_get_a_sentence(X, message):
+    with pytest.raises(ValueError, match=message):
+        Mixture([1.0], [[0.0]], [[1.0]]).log_prob(X)
+
+
+def test_spreads_whose_squares_overflow_have_no_density():
+    with pytest.raises(ValueError, match="no density"):
+        Mixture([1.0], [[0.0]], [[1e-200]]).log_prob([[0.0]])
+
+
+@pytest.mark.parametrize("classes", [[1.0, np.nan], [b"a", b"b"], [1j, 2], [[1], [2, 3]]])
+def test_classes_are_strings_or_finite_numbers(classes):
+    with pytest.raises(ValueError, match="classes"):
+        Mixture([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], classes)
+
+
+def test_a_mixture_does_not_follow_the_owner_of_a_read_only_view():
+    owner = np.array([[0.0], [1.0]])
+    view = owner.view()
+    view.flags.writeable = False
+    p = Mixture([0.5, 0.5], view, np.ones((2, 1)))
+    owner[0] = 99.0
+    assert p.means[0, 0] == 0.0
+
+
+def test_a_file_with_other_arrays_or_a_lone_array_is_refused(tmp_path):
+    arrays = {"weights": np.ones(1)}
+    header = {"format": "mixda.mixture", "version": 1, "sha256": _digest(arrays)}
+    np.savez(tmp_path / "a.npz", header=np.array(json.dumps(header)), **arrays)
+    with pytest.raises(ValueError, match="valid mixture"):
+        Mixture.load(tmp_path / "a.npz")
+    np.save(tmp_path / "b.npy", np.ones(3))
+    with pytest.raises(ValueError, match="not a mixture file"):
+        Mixture.load(tmp_path / "b.npy")

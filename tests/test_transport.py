@@ -227,7 +227,7 @@ def test_an_unsolved_program_is_an_error_not_a_warning(monkeypatch):
         ({"beta": np.nan}, "beta must be"),
         ({"reg": -1.0}, "reg must be"),
         ({"reg_m": 1.0}, "needs reg > 0"),
-        ({"reg": 0.1, "reg_m": 0.0}, "reg_m must be positive"),
+        ({"reg": 0.1, "reg_m": 0.0}, "reg_m must be a finite number above 0"),
         ({"beta": 1.0}, "at least one mixture has none"),
     ],
 )
@@ -240,3 +240,68 @@ def test_bad_arguments_get_a_sentence(arguments, message):
 def test_different_features_get_a_sentence():
     with pytest.raises(ValueError, match="different numbers of features"):
         mw2(Mixture([1.0], [[0.0]], [[1.0]]), Mixture([1.0], [[0.0, 1.0]], [[1.0, 1.0]]))
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-12, 1e-8, 1e50])
+def test_exact_plans_do_not_depend_on_the_unit(scale):
+    def mixtures(unit):
+        rng = np.random.default_rng(1)
+        return [
+            Mixture(
+                rng.dirichlet(np.ones(K)),
+                unit * rng.normal(size=(K, 3)),
+                unit * rng.uniform(0.1, 1.0, (K, 3)),
+            )
+            for K in (12, 15)
+        ]
+
+    p, q = mixtures(1.0)
+    small_p, small_q = mixtures(scale)
+    expected = transport_plan(p, q)
+    found = transport_plan(small_p, small_q)
+    np.testing.assert_allclose(mw2(small_p, small_q) / scale, mw2(p, q), rtol=1e-12)
+    np.testing.assert_allclose(found.plan, expected.plan, atol=1e-12)
+    duals = [side @ w for side, w in zip(found.potentials, (p.weights, q.weights), strict=True)]
+    np.testing.assert_allclose(sum(duals), found.value, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "warm_start", ["x", (np.zeros(2), np.zeros(3)), (np.full(2, np.nan), np.zeros(2))]
+)
+def test_potentials_that_do_not_fit_are_refused(warm_start):
+    p = Mixture([0.3, 0.7], [[0.0], [1.0]], [[1.0], [1.0]])
+    with pytest.raises(ValueError, match="warm_start"):
+        transport_plan(p, p, warm_start=warm_start)
+
+
+def test_an_entropy_too_small_to_converge_is_said_so():
+    p = Mixture([0.3, 0.7], [[0.0], [1.0]], [[1.0], [1.0]])
+    q = Mixture([0.6, 0.4], [[0.0], [2.0]], [[1.0], [1.0]])
+    with pytest.warns(UserWarning, match="did not converge"):
+        transport_plan(p, q, reg=1e-300)
+
+
+def test_a_very_large_entropy_converges_to_the_independent_plan():
+    p = Mixture([0.3, 0.7], [[0.0], [1.0]], [[1.0], [1.0]])
+    q = Mixture([0.6, 0.4], [[0.0], [2.0]], [[1.0], [1.0]])
+    plan = transport_plan(p, q, reg=1e10).plan
+    np.testing.assert_allclose(plan, np.outer(p.weights, q.weights), atol=1e-8)
+
+
+@pytest.mark.parametrize("wrong", [{"reg": "a"}, {"reg": np.inf}, {"beta": None}])
+def test_numbers_are_asked_for_in_a_sentence(wrong):
+    p = Mixture([1.0], [[0.0]], [[1.0]], [[1.0]])
+    with pytest.raises(ValueError, match="must be a finite number"):
+        transport_plan(p, p, **wrong)
+
+
+def test_what_is_not_a_mixture_is_named():
+    with pytest.raises(ValueError, match="Mixture is needed, got ndarray"):
+        mw2(Mixture([1.0], [[0.0]], [[1.0]]), np.ones(3))
+
+
+def test_booleans_and_strings_are_different_kinds_of_classes():
+    p = Mixture([1.0], [[0.0]], [[1.0]], [[1.0, 0.0]], [False, True])
+    q = Mixture([1.0], [[0.0]], [[1.0]], [[1.0, 0.0]], ["a", "b"])
+    with pytest.raises(ValueError, match="convert one"):
+        smw2(p, q, beta=1.0)

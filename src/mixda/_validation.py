@@ -11,12 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]  # float64, or float32 where only products need it
 
+LARGEST = 1e60  # and one over it the least deviation: fourth powers and ratios stay finite
+
 _ACCEPTED_KINDS = "fiub"
 
 
 def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
     """Return `value` as a finite, C-ordered float64 array of `ndim` dimensions."""
-    array = np.asarray(value)
+    if hasattr(value, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix; give a dense one, {name}.toarray().")
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked values; remove or fill them first.")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; give a rectangle.") from None
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
@@ -33,7 +42,18 @@ def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
         raise ValueError(
             f"{name} contains NaN or infinite values; remove or impute them before fitting."
         )
+    check_magnitude(array, name)
     return array
+
+
+def check_magnitude(array: Array, name: str) -> None:
+    """Refuse numbers whose powers overflow."""
+    largest = max(array.max(initial=0.0), -array.min(initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name} has values up to {largest:.3g}, whose powers overflow; rescale it "
+            f"(numbers up to {LARGEST:.0e} are accepted)."
+        )
 
 
 def check_X(X: ArrayLike, name: str = "X", n_features: int | None = None) -> Array:
@@ -62,11 +82,44 @@ def check_simplex(value: ArrayLike, name: str, size: int | None = None) -> Array
     return array
 
 
+def check_names(values: Any, name: str) -> NDArray[Any]:
+    """Return names of classes as one array of strings or of finite numbers, shape (n,)."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            if len({isinstance(value, str) for value in array.ravel()}) > 1:
+                raise ValueError
+            array = np.array(array.tolist())
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a list of strings or of numbers, all of one kind."
+        ) from None
+    if array.ndim != 1 or array.dtype.kind not in "biufU":
+        raise ValueError(
+            f"{name} must be a list of strings or of numbers, got an array of shape "
+            f"{array.shape} and dtype {array.dtype}."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinite values; give every sample a class.")
+    return array
+
+
 def check_positive_int(value: Any, name: str) -> int:
     """Return a count of at least one."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
     return int(value)
+
+
+def check_number(
+    value: Any, name: str, *, least: float = 0.0, above: bool = False, also: str = ""
+) -> float:
+    """Return a finite number of at least `least` (or `above` it); `also` names other choices."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and (value > least if above else value >= least)):
+        bound = f"{'above' if above else 'of at least'} {least:g}"
+        raise ValueError(f"{name} must be a finite number {bound}{also}, got {value!r}.")
+    return float(value)
 
 
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:

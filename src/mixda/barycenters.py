@@ -288,9 +288,9 @@ def split_costs(
 
 
 def _constant_beta(beta: Beta, clouds: Sequence[Array]) -> float | str:
-    if beta == "max":
+    if isinstance(beta, str) and beta == "max":
         return "max"
-    if beta != "auto":
+    if not isinstance(beta, str) or beta != "auto":
         return resolve_beta(beta, np.zeros((1, 1)))
     return auto_beta(clouds)
 
@@ -317,14 +317,17 @@ def _start(
     if not isinstance(component_weights, str):
         weights = check_simplex(component_weights, "component_weights", K)
     elif check_choice(component_weights, "component_weights", ("start", "uniform")) == "start":
-        weights = origin.weights if origin.n_components == K else weights
-    if isinstance(init, str) and check_choice(init, "init", ("input", "random")) == "random":
+        weights = origin.weights if init != "random" and origin.n_components == K else weights
+    if not isinstance(init, Mixture):
+        check_choice(init, "init", ("input", "random"))
+    weights = weights[weights > 0]
+    if init == "random":
+        K = len(weights)
         nc = 0 if origin.classes is None else len(origin.classes)
         means = rng.standard_normal((K, origin.n_features))
         labels = np.full((K, nc), 1.0 / nc) if nc else None
-        uniform = np.full(K, 1.0 / K) if component_weights == "start" else weights
-        return Mixture(uniform, means, np.ones_like(means), labels, origin.classes)
-    return resample(origin, weights[weights > 0])
+        return Mixture(weights, means, np.ones_like(means), labels, origin.classes)
+    return resample(origin, weights)
 
 
 def resample(p: Mixture, weights: Array) -> Mixture:

@@ -17,15 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from mixda._em_steps import CHUNK_VALUES, Chunk, Map, Parameters, expectation, local_map, m_step
 from mixda._kmeans import kmeans_plusplus, lloyd
 from mixda._validation import (
+    LARGEST,
     Array,
     check_array,
     check_choice,
+    check_names,
     check_positive_int,
     check_random_state,
     check_X,
 )
 from mixda.mixture import Mixture
 
+_LEAST_STD = 10.0 / LARGEST  # the least floor
 _RELATIVE_FLOOR = 1e-3  # of a feature's standard deviation
 _SEED_ROWS = 10_000  # seeding looks at no more rows than this (or 20 per component)
 _PATIENCE = 2  # rungs of the BIC ladder without progress before it ends
@@ -116,6 +119,7 @@ def fit_mixture(
     rng = check_random_state(random_state)
     X, weight, _ = _weighed(X, sample_weight)
     center, spread = _moments(X, weight)
+    _check_varies(X, spread)
     floor = _floor(min_std, center, spread)
     progress = _Progress(verbose)
     with local_map(X.size) as run:
@@ -182,7 +186,9 @@ def fit_labeled_mixture(
     rng = check_random_state(random_state)
     X, weight, kept = _weighed(X, sample_weight)
     codes = codes[kept]
-    floor = _floor(min_std, *_moments(X, weight))
+    center, spread = _moments(X, weight)
+    _check_varies(X, spread)
+    floor = _floor(min_std, center, spread)
     progress = _Progress(verbose)
     present, masses, parts = np.unique(codes), [], []
     with local_map(X.size) as run:
@@ -393,16 +399,17 @@ def _moments(X: Array, weight: Array | None) -> tuple[Array, Array]:
     center, total = X[0].copy(), np.zeros(X.shape[1])
     for power in (1, 2):
         total[:] = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, n, step):
-                total += w[start : start + step] @ (X[start : start + step] - center) ** power
+        for start in range(0, n, step):
+            total += w[start : start + step] @ (X[start : start + step] - center) ** power
         if power == 1:
             center += total / w.sum()
-    if not np.isfinite(total).all():
-        raise ValueError(
-            f"X has values up to {np.abs(X).max():.3g}, whose squares overflow; rescale it."
-        )
     return center, np.sqrt(total / w.sum())
+
+
+def _check_varies(X: Array, spread: Array) -> None:
+    least = _LEAST_STD / _RELATIVE_FLOOR
+    if spread.max() < least and np.ptp(X, axis=0).any():
+        raise ValueError(f"X varies by less than {least:.0e}, too little for squares; rescale it.")
 
 
 def _floor(min_std: Any, center: Array, spread: Array) -> Array:
@@ -419,20 +426,23 @@ def _floor(min_std: Any, center: Array, spread: Array) -> Array:
             f"min_std must be 'auto', a number or {len(center)} numbers (one per feature), "
             f"got {min_std!r}."
         )
-    if not (np.isfinite(given).all() and (given > 0).all()):
-        raise ValueError(f"min_std must be finite and above zero, got {min_std!r}.")
+    if not (np.isfinite(given).all() and (given >= _LEAST_STD).all() and (given <= LARGEST).all()):
+        raise ValueError(
+            f"min_std must be finite and above zero ({_LEAST_STD:.0e} to {LARGEST:.0e}), "
+            f"got {min_std!r}."
+        )
     return np.broadcast_to(given.astype(np.float64), center.shape)
 
 
 def _encode(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Names of the classes and, for each sample, the place of its class among them."""
-    y = _names(y, "y")
+    y = check_names(y, "y")
     if len(y) != n:
         raise ValueError(f"y has length {len(y)}, but X has {n} samples.")
     present, codes = np.unique(y, return_inverse=True)
     if classes is None:
         return present, codes
-    names = _names(classes, "classes")
+    names = check_names(classes, "classes")
     if (names.dtype.kind == "U") != (present.dtype.kind == "U"):
         raise ValueError("y and classes must both be strings or both be numbers.")
     if len(np.unique(names)) != len(names):
@@ -442,22 +452,6 @@ def _encode(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp
         raise ValueError(f"y holds {unknown.tolist()!r}, not among classes {names.tolist()!r}.")
     order = np.argsort(names)
     return names, order[np.searchsorted(names, present, sorter=order)][codes]
-
-
-def _names(values: Any, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.ravel()):
-        array = array.astype(np.str_)
-    elif array.dtype.kind == "O":
-        array = np.array(array.tolist())
-    if array.ndim != 1 or array.dtype.kind not in "biufU":
-        raise ValueError(
-            f"{name} must be a list of strings or of numbers, got an array of shape "
-            f"{array.shape} and dtype {array.dtype}."
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinite values; give every sample a class.")
-    return array
 
 
 def _count_distinct(x: Array, enough: int) -> int:

@@ -20,8 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixda._files import write_atomically
 from mixda._validation import (
+    LARGEST,
     Array,
     check_array,
+    check_names,
     check_positive_int,
     check_random_state,
     check_simplex,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 FORMAT = "mixda.mixture"
 FORMAT_VERSION = 1
 
+_NOT_AN_ARCHIVE = (ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile)
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _CHUNK_VALUES = 1 << 20  # numbers held at once per temporary array in a pass over samples
 _CANCELLATION = 1e7  # (m / s)² from which products would lose half of the digits of a density
@@ -258,7 +261,10 @@ class Mixture:
             )
         if digest != _digest(arrays):
             raise ValueError(f"{path} is damaged (its checksum does not match); copy it again.")
-        return cls(**arrays)
+        try:
+            return cls(**arrays)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} does not hold a valid mixture: {error}") from None
 
     @classmethod
     def from_sklearn(cls, model: GaussianMixture) -> Mixture:
@@ -338,10 +344,10 @@ class Mixture:
         return log_joint, log_prob
 
     def _check_spread(self) -> None:
-        if not self.stds.all():
+        if self.stds.min() < 1.0 / LARGEST:
             raise ValueError(
-                "this mixture has components with a standard deviation of zero, so it has no "
-                "density; fit it with a floor (min_std) above zero."
+                "this mixture has components with a standard deviation of zero, or as good as "
+                "zero, so it has no density; fit it with a floor (min_std) above zero."
             )
 
     def _labeled(self) -> tuple[Array, NDArray[Any]]:
@@ -460,12 +466,8 @@ def _check_labels(
         )
     if (labels < 0).any() or np.abs(labels.sum(axis=1) - 1.0).max() > 1e-6:
         raise ValueError("every row of labels must be non-negative and sum to one.")
-    names = np.arange(labels.shape[1]) if classes is None else np.asarray(classes)
-    if names.dtype.kind == "O":
-        if not all(isinstance(name, str) for name in names.ravel()):
-            raise ValueError("classes must all be strings or all be numbers.")
-        names = names.astype(np.str_)
-    if names.shape != (labels.shape[1],) or len(np.unique(names)) != len(names):
+    names = check_names(np.arange(labels.shape[1]) if classes is None else classes, "classes")
+    if len(names) != labels.shape[1] or len(np.unique(names)) != len(names):
         raise ValueError(
             f"classes must be {labels.shape[1]} different names, one per column of labels, "
             f"got {names.tolist()!r}."
@@ -474,9 +476,9 @@ def _check_labels(
 
 
 def _frozen(array: NDArray[Any] | None) -> NDArray[Any] | None:
-    if array is None or not array.flags.writeable:
+    if array is None or not (array.flags.writeable or array.base is not None):
         return array
-    array = array.copy()
+    array = array.copy()  # also of a read-only view: its owner may still write
     array.flags.writeable = False
     return array
 
@@ -500,7 +502,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         if error.errno is not None:
             raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
         raise ValueError(f"{path} is not a mixture file written by mixda.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, NotImplementedError):
+    except _NOT_AN_ARCHIVE:
         raise ValueError(f"{path} is not a mixture file written by mixda, or is cut off.") from None
     except Exception as error:  # a damaged archive can fail anywhere in zlib, struct or ast
         raise ValueError(f"{path} is damaged ({type(error).__name__}); copy it again.") from None

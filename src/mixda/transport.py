@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array, Floats
+from mixda._validation import Array, Floats, check_array, check_number
 from mixda.mixture import Mixture
 
 Beta = float | str
@@ -94,13 +94,14 @@ def transport_plan(
            [0. , 0.5]])
     """
     cost, beta_used = cost_matrix(p, q, beta)
-    if not reg >= 0:
-        raise ValueError(f"reg must be a non-negative number, got {reg!r}.")
-    if reg_m is not None and not (reg_m > 0 and reg > 0):
-        raise ValueError(
-            f"reg_m must be positive and needs reg > 0 too, got reg_m={reg_m!r} and reg={reg!r}."
-        )
+    reg = check_number(reg, "reg")
+    if reg_m is not None:
+        reg_m = check_number(reg_m, "reg_m", above=True)
+        if reg == 0:
+            raise ValueError(f"reg_m needs reg > 0 too, got reg_m={reg_m!r} and reg=0.")
     if reg == 0:
+        if warm_start is not None:
+            warm_start = _check_potentials(warm_start, cost.shape)
         sparse = solve_exact(p.weights, q.weights, cost, warm_start)
         potentials = sparse.potentials
         if potentials is None:
@@ -245,9 +246,7 @@ def resolve_beta(beta: Beta, cost: Floats) -> float:
         if beta != "max":
             raise ValueError(f"beta must be a non-negative number or 'max', got {beta!r}.")
         return float(cost.max())
-    if not np.isfinite(beta) or beta < 0:
-        raise ValueError(f"beta must be a non-negative number or 'max', got {beta!r}.")
-    return float(beta)
+    return check_number(beta, "beta", also=" or 'max'")
 
 
 def align_labels(mixtures: Sequence[Mixture]) -> tuple[list[Array | None], NDArray[Any]]:
@@ -257,7 +256,7 @@ def align_labels(mixtures: Sequence[Mixture]) -> tuple[list[Array | None], NDArr
         return [None] * len(mixtures), np.empty(0)
     classes = named[0]
     if any(not np.array_equal(classes, other) for other in named[1:]):
-        if len({np.issubdtype(other.dtype, np.number) for other in named}) > 1:
+        if len({other.dtype.kind == "U" for other in named}) > 1:
             raise ValueError(
                 "some mixtures have numbers as classes and others strings; convert one of them."
             )
@@ -275,6 +274,9 @@ def align_labels(mixtures: Sequence[Mixture]) -> tuple[list[Array | None], NDArr
 
 def check_same_features(mixtures: Sequence[Mixture]) -> int:
     """Return the common number of features, or say that there is none."""
+    strangers = [type(m).__name__ for m in mixtures if not isinstance(m, Mixture)]
+    if strangers:
+        raise ValueError(f"a Mixture is needed, got {strangers[0]}; fit_mixture makes one.")
     sizes = {m.n_features for m in mixtures}
     if len(sizes) != 1:
         raise ValueError(
@@ -334,10 +336,14 @@ def solve_exact(
 
     a = np.asarray(a, dtype=np.float64)
     b = np.asarray(b, dtype=np.float64)
+    # POT's tolerances are absolute: scale costs to about one, by a power of two to lose no digit
+    scale = 2.0 ** np.frexp(cost.max(initial=0.0))[1]
+    if warm_start is not None:
+        warm_start = warm_start[0] / scale, warm_start[1] / scale
     dense, log = ot.emd(
         a / a.sum(),
         b / b.sum(),
-        cost,
+        cost / cost.dtype.type(scale),
         numItermax=_MAX_PIVOTS,
         log=True,
         potentials_init=warm_start,
@@ -346,7 +352,20 @@ def solve_exact(
     if log["warning"] is not None:
         raise RuntimeError(f"the exact transport problem was not solved: {log['warning']}")
     rows, columns = np.nonzero(dense)
-    return SparsePlan(rows, columns, dense[rows, columns], cost.shape, False, (log["u"], log["v"]))
+    potentials = scale * log["u"], scale * log["v"]
+    return SparsePlan(rows, columns, dense[rows, columns], cost.shape, False, potentials)
+
+
+def _check_potentials(warm_start: Any, shape: tuple[int, int]) -> tuple[Array, Array]:
+    if not isinstance(warm_start, (tuple, list)) or len(warm_start) != 2:
+        raise ValueError(f"warm_start must be a pair of potentials, got {warm_start!r}.")
+    u, v = (check_array(side, "warm_start", ndim=1) for side in warm_start)
+    if (len(u), len(v)) != shape:
+        raise ValueError(
+            f"warm_start has potentials of lengths {len(u)} and {len(v)}, but the mixtures have "
+            f"{shape[0]} and {shape[1]} components."
+        )
+    return u, v
 
 
 def _is_uniform(weights: Array) -> bool:
@@ -383,16 +402,17 @@ def _sinkhorn(
     with np.errstate(divide="ignore"):
         log_a, log_b = np.log(a)[:, None], np.log(b)
     f, g = np.zeros((len(a), 1)), np.zeros(len(b))
-    n_iter, change = 0, np.inf
-    while change > 1e-10 * scale and n_iter < _MAX_SINKHORN:
+    n_iter, change, tol = 0, np.inf, 1e-10 * max(scale, eps)
+    while change > tol and n_iter < _MAX_SINKHORN:
         n_iter, previous = n_iter + 1, f
         f = -damping * eps * logsumexp(log_b + (g - cost) / eps, axis=1, keepdims=True)
         g = -damping * eps * logsumexp(log_a + (f - cost) / eps, axis=0)
         change = float(np.abs(f - previous).max())
-    if change > 1e-10 * scale:
+    plan = np.exp(log_a + log_b + (f + g - cost) / eps)
+    missed = 0.0 if reg_m is not None else float(np.abs(plan.sum(axis=1) - a).max())
+    if change > tol or missed > 1e-6:
         warnings.warn(
-            f"the entropic plan did not converge in {_MAX_SINKHORN} iterations; use a larger reg.",
+            f"the entropic plan did not converge in {n_iter} iterations; use a larger reg.",
             stacklevel=3,
         )
-    plan = np.exp(log_a + log_b + (f + g - cost) / eps)
     return plan, (f[:, 0], g), n_iter
