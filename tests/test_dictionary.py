@@ -1,5 +1,7 @@
 """Dictionary: loss, plans and gradients against torch's autograd; optimisers; toy; checkpoints."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -234,9 +236,13 @@ def test_constraints_hold_at_every_step_and_the_loss_falls(toy, optimizer, init,
     assert learned == (weights == "learned")
 
 
-def test_history_loss_is_the_distance_to_the_reconstructions(toy):
+@pytest.mark.parametrize("min_std", ["auto", 2.0])  # 2: above most deviations of the start
+@pytest.mark.parametrize("n_iter", [1, 10])
+def test_history_loss_is_the_distance_to_the_reconstructions(toy, min_std, n_iter):
     sources, target, *_ = toy[1]
-    d = learn_dictionary(sources, target, n_iter=10)
+    d = learn_dictionary(sources, target, n_iter=n_iter, min_std=min_std)
+    if min_std == 2.0:
+        assert all((atom.stds >= 2.0 - 1e-12).all() for atom in d.atoms)
     for l, q in enumerate(sources):
         value = smw2(d.reconstruct(l), q, beta=d.beta, squared=True)
         assert value == pytest.approx(d.history.domain_loss[-1, l], rel=1e-8)
@@ -332,8 +338,10 @@ def test_a_killed_run_goes_on_where_it_stopped(toy, tmp_path, monkeypatch, optim
     with pytest.raises(KeyboardInterrupt):
         learn_dictionary(sources, target, callback=killed, checkpoint=path, **options)
     assert path.exists()
-    with pytest.raises(ValueError, match="other data or settings"):
-        learn_dictionary(sources[::-1], target, checkpoint=path, **options)
+    swapped = [replace(q, labels=q.labels[:, ::-1]) for q in sources]
+    for others, more in ((sources[::-1], {}), (swapped, {}), (sources, {"min_std": 0.1})):
+        with pytest.raises(ValueError, match="other data or settings"):
+            learn_dictionary(others, target, checkpoint=path, **options, **more)
     lengths = []
     resumed = learn_dictionary(
         sources, target, checkpoint=path, callback=lambda d: lengths.append(len(d.history.loss)),

@@ -122,7 +122,7 @@ class Engine:
 
     def _products(self, state: State) -> tuple[Gram, Gram, Gram]:
         """Inner products among the atoms and with the domains; kept while the atoms rest."""
-        if self._last is None or self._last[0] is not state.points:
+        if self._last is None or self._last[0] is not state.points:  # steps make new arrays
             gram = Gram.of(state.points, state.labels)
             cross = Gram(state.points @ self.points.T, state.labels @ self.stacked_labels.T)
             self._last = state.points, gram, gram.lifted(self.beta), cross
@@ -242,7 +242,8 @@ class Engine:
         """Move the atoms' component weights towards those that the domains would choose freely.
 
         With free weights every component of a domain goes to the nearest of its reconstruction.
-        The loss is convex in the weights, so a part of the way to these never increases it.
+        The loss is convex in the weights, so for one domain a part of the way to these never
+        increases it; several domains get the average of their wishes, weighted by coordinates.
         """
         pulled = np.zeros(state.masses.size)
         for lam, r in zip(state.coordinates, found, strict=True):

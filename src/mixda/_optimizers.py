@@ -1,6 +1,6 @@
 """Three ways to go down the loss of Algorithm 2, one step at a time.
 
-`Block` minimises exactly in the coordinates and then in the atoms with all plans fixed;
+`Block` minimises in the coordinates and then in the atoms with all plans fixed, damped;
 `Adam` is what the authors' code does; `ProjectedGradient` is what their paper writes.
 """
 
@@ -39,7 +39,7 @@ class Optimizer(Protocol):
 
 
 class Block:
-    """Exact minimisation block by block with fixed plans; no learning rate.
+    """Damped minimisation block by block with fixed plans; no learning rate.
 
     Atoms move only when the coordinates rest. A plan that was computed at wrong coordinates can
     match the wrong classes; atoms that followed it at once would make the mistake true, while
@@ -137,7 +137,8 @@ class Adam(ProjectedGradient):
 def coordinate_gradient(coordinates: Array, found: Sequence[Reconstruction]) -> Array:
     """Half-gradient of the loss in every domain's coordinates, with plans fixed: (L, C).
 
-    Its part across the simplex depends on the origin of the features and is projected away.
+    Its part across the simplex depends on the origin of the features. The projection drops it
+    after a plain gradient step; in Adam it also enters the second moments, as in the authors' code.
     """
     return np.stack(
         [r.quadratic @ lam - r.linear for lam, r in zip(coordinates, found, strict=True)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mixda._checkpoint import Checkpoint
 from mixda._engine import Engine, Reconstruction, State
@@ -34,9 +34,9 @@ OPTIMIZERS = ("block", "adam", "gradient")
 _MASS_RATE = 0.1  # of the way to freely chosen weights, per step
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
-    """How the learning went: one row for the start and one for every step.
+    """How the learning went: one row for the start and one for every step (DaDiL: per epoch).
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class History:
     nll: Array | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dictionary:
     """Atoms, and the coordinates that make the domains out of them.
 
@@ -78,7 +78,7 @@ class Dictionary:
     atoms: tuple[Mixture, ...]
     coordinates: Array
     beta: float | str
-    alignments: Array
+    alignments: NDArray[np.intp]
     history: History
 
     @property
@@ -88,6 +88,9 @@ class Dictionary:
 
     def reconstruct(self, domain: int | ArrayLike) -> Mixture:
         r"""Barycentre of the atoms, :math:`\mathcal{B}(\lambda, \mathcal{P})`.
+
+        Atoms are aligned with uniform weights; weights that were learned are then averaged along
+        the alignment like means, deviations and labels.
 
         Parameters
         ----------
@@ -124,7 +127,7 @@ class Dictionary:
         found = barycenter(uniform, lam, beta=self.beta, init=start)
         return self._average(lam, np.stack([plan.argmax(axis=1) for plan in found.plans]))
 
-    def _average(self, lam: Array, alignment: Array) -> Mixture:
+    def _average(self, lam: Array, alignment: NDArray[np.intp]) -> Mixture:
         def mean(name: str) -> Array:
             parts = zip(lam, self.atoms, alignment, strict=True)
             total: Array = sum(x * getattr(atom, name)[columns] for x, atom, columns in parts)
@@ -159,7 +162,7 @@ def learn_dictionary(
     verbose: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> Dictionary:
-    r"""Learn atoms whose barycentres are the domains (GMM-DaDiL, Algorithm 2, eq. 12).
+    r"""Learn atoms whose barycentres are the domains (GMM-DaDiL, Algorithm 2).
 
     .. math:: \min_{\Lambda, \mathcal{P}} \;
               \mathcal{MW}_2(Q_T, \mathcal{B}(\lambda_T, \mathcal{P}))^2
@@ -179,7 +182,7 @@ def learn_dictionary(
         Weight of the labels: "auto" is the largest feature cost between components of any two
         domains, a constant; "max" is computed anew for every plan, as in the authors' code.
     optimizer : {"block", "adam", "gradient"}
-        "block" minimises exactly in the coordinates, then in the atoms, with all plans fixed;
+        "block" minimises in the coordinates, then in the atoms, with all plans fixed (damped);
         "adam" is what the authors' code does; "gradient" is the paper's plain projected gradient.
     learning_rate : float
         Of "adam" and "gradient".
@@ -200,8 +203,9 @@ def learn_dictionary(
         Floor of the atoms' standard deviations; "auto" is the smallest that any domain has in
         that feature.
     precision : {"auto", "float64", "float32"}
-        Of the large matrix products; "auto" is float32 from 256 features on, where they are most
-        of the time. Weights, duals, coordinates and losses are float64 always.
+        Of the large matrix products and of the costs made from them; "auto" is float32 from 256
+        features on, where products are most of the time. Losses then have some six digits of the
+        size of the features, not of the loss: ask for float64 when domains nearly coincide.
     samples : sequence of L array-like of shape (n_l, d), optional
         Samples of all domains, target last, only to record their negative log-likelihood.
     callback : callable, optional
@@ -262,11 +266,14 @@ def learn_dictionary(
         state = _start_from_sources(engine, sources, C, K)
     else:
         state = _start_at_random(engine, check_random_state(random_state))
+    _raise_to_floor(engine, state, floor)
     saved = None
     if checkpoint is not None:
         settings = (optimizer, learning_rate, damping, component_weights, precision)
-        arrays = [*clouds, *masses, state.points]
-        saved = Checkpoint(checkpoint, arrays, (settings, C, K, beta))
+        arrays = [engine.points, engine.stacked_labels, *masses, floor]
+        arrays += [state.points, state.labels, state.coordinates, state.masses]
+        more = (C, K, beta, tracked is not None)
+        saved = Checkpoint(checkpoint, arrays, (settings, more))
     return problem.learn(state, n_iter, tol, callback, saved, verbose)
 
 
@@ -321,9 +328,8 @@ class _Problem:
 
     def _step(self, state: State, found: Sequence[Reconstruction]) -> State:
         new = self.optimizer.step(self.engine, state, found)
-        d = len(self.floor)
-        lowest = (self.floor - self.engine.center[d:]).astype(new.points.dtype)
-        np.maximum(new.points[:, d:], lowest, out=new.points[:, d:])
+        if new.points is not state.points:
+            _raise_to_floor(self.engine, new, self.floor)
         if self.learn_masses:
             new.masses = self.engine.pulled_masses(state, found, _MASS_RATE)
         return new
@@ -366,7 +372,7 @@ class _Problem:
                 if name in rows[0]
             )
         )
-        return Dictionary(atoms, state.coordinates, engine.beta, alignments, history)
+        return Dictionary(atoms, state.coordinates.copy(), engine.beta, alignments, history)
 
 
 def _check_domains(sources: Sequence[Mixture], target: Mixture) -> None:
@@ -392,6 +398,13 @@ def _floor(min_std: float | str, domains: Sequence[Mixture]) -> Array:
     if not (np.isfinite(min_std) and min_std >= 0):
         raise ValueError(f"min_std must be a non-negative number or 'auto', got {min_std!r}.")
     return np.full(domains[0].n_features, float(min_std))
+
+
+def _raise_to_floor(engine: Engine, state: State, floor: Array) -> None:
+    """Project the standard deviations of a state that nobody else holds yet."""
+    d = len(floor)
+    lowest = (floor - engine.center[d:]).astype(state.points.dtype)
+    np.maximum(state.points[:, d:], lowest, out=state.points[:, d:])
 
 
 def _optimizer(name: str, learning_rate: float, damping: float) -> Optimizer:

@@ -79,6 +79,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "give the classes of the source rows."
             )
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # nothing of an earlier fit may decide
         X = validate_data(self, X, dtype=np.float64)
         check_consistent_length(X, y)
         ids = _check_domains(sample_domain, len(X), default=0)

@@ -106,8 +106,10 @@ class TargetOnly(SourceOnly):
         self
         """
         self._target_labels = target_labels
-        super().fit(X, y, sample_domain)
-        del self._target_labels
+        try:
+            super().fit(X, y, sample_domain)
+        finally:
+            del self._target_labels
         return self
 
     def _fit_domains(

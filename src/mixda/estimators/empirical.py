@@ -144,27 +144,25 @@ class WBT(HeadClassifier):
         return self.transported_.means, np.asarray(self.transported_.labels).argmax(axis=1)
 
     def _hard_barycenter(self, sources: list[Source], rng: np.random.Generator) -> Mixture:
-        """Run one round of the original: start at noisy class means, map within classes only."""
+        """Run one round of the original: start at noisy class means, map within classes only.
+
+        A class is averaged over the sources that have it.
+        """
         import ot
 
         Z, codes = pool(sources)
         start = np.stack([Z[codes == c].mean(axis=0) for c in codes])
         start += rng.standard_normal(Z.shape)
-        moved = np.zeros_like(start)
-        present = np.zeros((len(start), 1))
+        moved, present = np.zeros_like(start), np.zeros((len(start), 1))
         for X, c in sources:
-            cost = squared_distances(start, X)
-            cost /= cost.max() or 1.0
-            cost[codes[:, None] != c] = 1e3
-            rows = np.isin(codes, c)  # a class that this source lacks stays where it is
-            a = np.full(rows.sum(), 1.0 / rows.sum())
-            plan = ot.sinkhorn(
-                a, np.full(len(X), 1.0 / len(X)), cost[rows], self.reg, method="sinkhorn_log"
-            )
-            moved[rows] += plan @ X / plan.sum(axis=1, keepdims=True)
-            present[rows] += 1.0
-        moved /= np.maximum(present, 1.0)
-        return point_cloud(moved, codes, np.arange(len(self.classes_)))
+            for code in np.unique(c):  # classes may not be crossed: a plan of its own for each
+                rows, members = codes == code, X[c == code]
+                cost = squared_distances(start[rows], members)
+                cost /= cost.max() or 1.0
+                plan = ot.sinkhorn([], [], cost, self.reg, method="sinkhorn_log")
+                moved[rows] += plan @ members / plan.sum(axis=1, keepdims=True)
+                present[rows] += 1.0
+        return point_cloud(moved / present, codes, np.arange(len(self.classes_)))
 
     def _hard_transport(self, target: Array) -> Mixture:
         import ot

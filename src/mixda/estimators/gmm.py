@@ -150,7 +150,7 @@ class GMMWBT(MixtureClassifier):
         sources, or none. "auto" is "sources" if there is an encoder, else None, so that without
         an encoder all mixtures live in the space of `X`.
     classifier : "map" or classifier
-        Maximum a posteriori under the target mixture (eq. 8), or any scikit-learn classifier,
+        Maximum a posteriori under the target mixture (section 3.2), or any scikit-learn classifier,
         trained on samples drawn from that mixture.
     n_samples : int, optional
         Number of those samples; default 50 per component.
@@ -281,7 +281,7 @@ class GMMDaDiL(MixtureClassifier):
     atom_min_std : float or "auto"
         Floor of the atoms' standard deviations; `min_std` there.
     callback, checkpoint : callable, path
-        As in `mixda.learn_dictionary`: called after, and written at, every iteration.
+        As in `mixda.learn_dictionary`: called after every step; written as the learning goes.
     forgetting : float
         Least share of a new batch in the target's mixture (`partial_fit`).
     max_target_components : int, optional
@@ -297,7 +297,7 @@ class GMMDaDiL(MixtureClassifier):
         sources, or none. "auto" is "sources" if there is an encoder, else None, so that without
         an encoder all mixtures live in the space of `X`.
     classifier : "map" or classifier
-        Maximum a posteriori under the target mixture (eq. 8), or any scikit-learn classifier,
+        Maximum a posteriori under the target mixture (section 3.2), or any scikit-learn classifier,
         trained on samples drawn from that mixture.
     n_samples : int, optional
         Number of those samples; default 50 per component.

@@ -10,7 +10,7 @@ from mixda._validation import Array, check_choice
 from mixda.estimators._base import Source, pool, train_head
 from mixda.estimators.gmm import MixtureClassifier
 from mixda.mixture import Mixture
-from mixda.transport import transport_plan
+from mixda.transport import barycentric_map, transport_plan
 
 
 class GMMOTDA(MixtureClassifier):
@@ -89,8 +89,10 @@ class GMMOTDA(MixtureClassifier):
     ) -> None:
         check_choice(self.route, "route", ("labels", "samples"))
         self._pooled = pool(sources)
-        super()._fit_domains([self._pooled], target, rng)
-        del self._pooled
+        try:
+            super()._fit_domains([self._pooled], target, rng)
+        finally:
+            del self._pooled
 
     def _train_classifier(self, rng: np.random.Generator) -> Any:
         if self.route == "labels" or not hasattr(self, "plan_"):
@@ -103,9 +105,7 @@ class GMMOTDA(MixtureClassifier):
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         self.plan_ = transport_plan(sources[0], target, reg=self.reg).plan
-        share = self.plan_ / self.plan_.sum(axis=0)
-        labels = share.T @ np.asarray(sources[0].labels)
-        labels /= labels.sum(axis=1, keepdims=True)
+        labels = barycentric_map(target, sources[0], self.plan_.T).labels
         return Mixture(target.weights, target.means, target.stds, labels, sources[0].classes)
 
     def _images(self) -> tuple[Array, Any, Array]:
