@@ -374,8 +374,8 @@ def test_a_class_absent_from_a_source_is_learned_from_the_others(toy):
         ({"optimizer": "sgd"}, "optimizer must be one of"),
         ({"init": "zeros"}, "init must be one of"),
         ({"beta": -1.0}, "beta must be"),
-        ({"damping": 0.0}, "must be positive"),
-        ({"learning_rate": np.nan}, "must be positive"),
+        ({"damping": 0.0}, "damping must be a positive number"),
+        ({"learning_rate": np.nan}, "learning_rate must be a positive number"),
         ({"min_std": -1.0}, "min_std must be"),
         ({"precision": "float16"}, "precision must be one of"),
         ({"component_weights": "free"}, "component_weights must be one of"),
@@ -399,3 +399,59 @@ def test_unlabelled_sources_and_other_features_get_a_sentence(domains):
         d.reconstruct(3)
     with pytest.raises(ValueError, match="sum to one"):
         d.reconstruct([0.5, 0.5, 0.5])
+
+
+def _two_sources_and_a_target():
+    rng = np.random.default_rng(0)
+    p, q = random_mixture(rng, 4, 2, 2), random_mixture(rng, 5, 2, 2)
+    return [p, q], Mixture(p.weights, p.means + 1.0, p.stds)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learning_rate": "a"}, "learning_rate must be a (positive|non-negative) number"),
+        ({"learning_rate": np.inf}, "learning_rate must be a (positive|non-negative) number"),
+        ({"damping": 1e-300}, "damping must be a (positive|non-negative) number"),
+        ({"min_std": None}, "min_std must be a (positive|non-negative) number"),
+        ({"min_std": np.ones(2)}, "min_std must be a (positive|non-negative) number"),
+        ({"beta": None}, "beta must be a (positive|non-negative) number"),
+        ({"beta": np.ones(2)}, "beta must be a (positive|non-negative) number"),
+        ({"samples": [np.ones((3, 1))] * 3}, "samples has 1 features, but 2"),
+    ],
+)
+def test_settings_that_are_no_numbers_get_a_sentence(wrong, message):
+    sources, target = _two_sources_and_a_target()
+    with pytest.raises(ValueError, match=message):
+        learn_dictionary(sources, target, n_iter=2, **wrong)
+
+
+def test_a_learning_that_diverges_says_so():
+    sources, target = _two_sources_and_a_target()
+    options = {"n_iter": 60, "tol": -np.inf, "optimizer": "gradient", "learning_rate": 1e59}
+    with pytest.raises(ValueError, match="diverged"):
+        learn_dictionary(sources, target, **options)
+
+
+def test_an_unwritable_checkpoint_is_refused_before_the_learning(tmp_path):
+    sources, target = _two_sources_and_a_target()
+    with pytest.raises(ValueError, match="cannot be written"):
+        learn_dictionary(sources, target, n_iter=2, checkpoint=tmp_path / "none" / "c.npz")
+
+
+def test_a_checkpoint_that_lacks_arrays_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mixda._checkpoint._SECONDS_BETWEEN", 0.0)
+    sources, target = _two_sources_and_a_target()
+    path, options = tmp_path / "c.npz", {"n_iter": 5, "tol": -np.inf}
+
+    def kill(dictionary):
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn_dictionary(sources, target, checkpoint=path, callback=kill, **options)
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files if name != "columns"}
+    np.savez(path, **kept)
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        learn_dictionary(sources, target, checkpoint=path, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,20 +39,26 @@ class Checkpoint:
         self, engine: Engine, state: State, optimizer: Optimizer
     ) -> tuple[State, list[dict[str, Any]], list[Reconstruction] | None]:
         """Return where the last run stopped, or the given start if there is no file."""
+        if not os.access(self.path.parent, os.W_OK):  # now, not after hours of learning
+            raise ValueError(f"{self.path} cannot be written; choose a folder that you may write.")
         if not self.path.exists():
             return state, [], None
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 saved = {name: archive[name] for name in archive.files}
-            problem = str(saved["problem"])
+            if str(saved["problem"]) == self.problem:
+                return self._resume(engine, optimizer, saved)
         except Exception:
             raise ValueError(
                 f"{self.path} is not a checkpoint of mixda; delete it or choose another path."
             ) from None
-        if problem != self.problem:
-            raise ValueError(
-                f"{self.path} belongs to other data or settings; delete it or choose another path."
-            )
+        raise ValueError(
+            f"{self.path} belongs to other data or settings; delete it or choose another path."
+        )
+
+    def _resume(
+        self, engine: Engine, optimizer: Optimizer, saved: dict[str, Any]
+    ) -> tuple[State, list[dict[str, Any]], list[Reconstruction] | None]:
         names = State.__annotations__
         state = State(**{name: saved[f"state_{name}"] for name in names})
         optimizer.memory = {

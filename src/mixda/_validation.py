@@ -117,8 +117,18 @@ def check_number(
     """Return a finite number of at least `least` (or `above` it); `also` names other choices."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and (value > least if above else value >= least)):
-        bound = f"{'above' if above else 'of at least'} {least:g}"
-        raise ValueError(f"{name} must be a finite number {bound}{also}, got {value!r}.")
+        kind = "positive" if above or least > 0 else "non-negative"
+        bound = f" of at least {least:g}" if least > 0 else ""
+        raise ValueError(f"{name} must be a {kind} number{bound}{also}, got {value!r}.")
+    return float(value)
+
+
+def check_positive(value: Any, name: str) -> float:
+    """Return a finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
 
 

@@ -19,8 +19,10 @@ from mixda._engine import Engine, Reconstruction, State
 from mixda._optimizers import Adam, Block, Optimizer, ProjectedGradient
 from mixda._progress import Progress
 from mixda._validation import (
+    LARGEST,
     Array,
     check_choice,
+    check_number,
     check_positive_int,
     check_random_state,
     check_simplex,
@@ -187,7 +189,7 @@ def learn_dictionary(
     learning_rate : float
         Of "adam" and "gradient".
     damping : float
-        Of "block": how strongly each block is held where it was.
+        Of "block": how strongly each block is held where it was; at least 1e-6.
     n_iter : int
         Largest number of steps.
     tol : float
@@ -246,14 +248,16 @@ def learn_dictionary(
     check_choice(component_weights, "component_weights", ("fixed", "learned"))
     if check_choice(precision, "precision", ("auto", "float64", "float32")) == "auto":
         precision = "float32" if target.n_features >= 256 else "float64"
-    tracked = None if samples is None else [check_X(X, "samples") for X in samples]
+    d = target.n_features
+    tracked = None if samples is None else [check_X(X, "samples", d) for X in samples]
     if tracked is not None and len(tracked) != len(sources) + 1:
         raise ValueError(f"samples must hold {len(sources) + 1} arrays, got {len(tracked)}.")
 
     labels, classes = align_labels(sources)
     clouds = [features(q) for q in (*sources, target)]
-    beta = auto_beta(clouds) if beta == "auto" else beta
-    if beta != "max":
+    if isinstance(beta, str) and beta == "auto":
+        beta = auto_beta(clouds)
+    elif not isinstance(beta, str) or beta != "max":
         beta = resolve_beta(beta, np.zeros((1, 1)))
     masses = [q.weights for q in (*sources, target)]
     engine = Engine(clouds, [*labels, None], masses, C, K, beta, precision)
@@ -327,7 +331,13 @@ class _Problem:
         return dictionary
 
     def _step(self, state: State, found: Sequence[Reconstruction]) -> State:
-        new = self.optimizer.step(self.engine, state, found)
+        with np.errstate(over="ignore", invalid="ignore"):  # a divergence gets a sentence
+            new = self.optimizer.step(self.engine, state, found)
+        if not float(np.abs(new.points).max()) <= LARGEST:
+            raise ValueError(
+                "the learning diverged; use a smaller learning_rate, standardised features or "
+                "optimizer='block'."
+            )
         if new.points is not state.points:
             _raise_to_floor(self.engine, new, self.floor)
         if self.learn_masses:
@@ -395,9 +405,7 @@ def _floor(min_std: float | str, domains: Sequence[Mixture]) -> Array:
         check_choice(min_std, "min_std", ("auto",))
         lowest: Array = np.min([q.stds.min(axis=0) for q in domains], axis=0)
         return lowest
-    if not (np.isfinite(min_std) and min_std >= 0):
-        raise ValueError(f"min_std must be a non-negative number or 'auto', got {min_std!r}.")
-    return np.full(domains[0].n_features, float(min_std))
+    return np.full(domains[0].n_features, check_number(min_std, "min_std", also=" or 'auto'"))
 
 
 def _raise_to_floor(engine: Engine, state: State, floor: Array) -> None:
@@ -409,10 +417,8 @@ def _raise_to_floor(engine: Engine, state: State, floor: Array) -> None:
 
 def _optimizer(name: str, learning_rate: float, damping: float) -> Optimizer:
     check_choice(name, "optimizer", OPTIMIZERS)
-    if not learning_rate > 0 or not damping > 0:
-        raise ValueError(
-            f"learning_rate and damping must be positive, got {learning_rate!r} and {damping!r}."
-        )
+    learning_rate = check_number(learning_rate, "learning_rate", above=True)
+    damping = check_number(damping, "damping", least=1e-6)  # less is lost in float32
     if name == "block":
         return Block(damping)
     return Adam(learning_rate) if name == "adam" else ProjectedGradient(learning_rate)
