@@ -137,6 +137,21 @@ def test_labels_keep_classes_apart_where_features_do_not():
     assert np.allclose(barycenter([p, q], beta=0.0).mixture.labels, 0.5)
 
 
+def test_classes_of_a_given_start_are_matched_by_name():
+    p = Mixture([0.5, 0.5], [[0.0], [4.0]], [[1.0], [1.0]], np.eye(2), ["ok", "fault"])
+    start = Mixture([0.5, 0.5], [[0.1], [3.9]], [[1.0], [1.0]], np.eye(2)[::-1], ["fault", "ok"])
+    assert barycenter([p], init=start, beta=1.0).history[0] == pytest.approx(0.01)
+    more = Mixture([0.5, 0.5], [[0.1], [3.9]], [[1.0], [1.0]], np.eye(3)[:2], ["ok", "fault", "x"])
+    assert barycenter([p], init=more, beta=1.0).mixture.predict([[0.0]]) == "ok"
+
+
+def test_components_without_weight_are_left_out():
+    p = Mixture([0.6, 0.0, 0.4], [[0.0], [2.0], [9.0]], np.ones((3, 1)), np.eye(2)[[1, 0, 0]])
+    b = barycenter([p]).mixture
+    assert b.weights.tolist() == [0.6, 0.4]
+    assert b.means.ravel().tolist() == [0.0, 9.0]
+
+
 def test_beta_max_follows_the_authors_and_auto_is_constant():
     rng = np.random.default_rng(0)
     p, q = random_mixture(rng, 5, 2, 2), random_mixture(rng, 5, 2, 2)

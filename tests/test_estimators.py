@@ -342,3 +342,44 @@ def test_cwru_spectra_with_mlp_features(Estimator, target):
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     assert isinstance(model.target_mixture_, Mixture)
     assert model.score(task.X_target, task.y_target) >= 0.99
+
+
+def _small_task(scale=1.0, offset=0.0):
+    rng = np.random.default_rng(0)
+    y, ids = np.tile([0, 1], 30), np.repeat([1, 2, -1], 20)
+    X = rng.normal(size=(len(y), 2)) + 6.0 * y[:, None] + 0.2 * ids[:, None]
+    return scale * X + offset, y, ids
+
+
+@pytest.mark.parametrize("estimator", [GMMWBT, GMMDaDiL])
+@pytest.mark.parametrize(("scale", "offset"), [(1e-12, 0.0), (1e20, 0.0), (1.0, 1e8)])
+def test_predictions_do_not_depend_on_unit_and_origin(estimator, scale, offset):
+    X, y, ids = _small_task()
+    expected = estimator(random_state=0).fit(X, y, sample_domain=ids).predict(X)
+    X, y, ids = _small_task(scale, offset)
+    found = estimator(random_state=0).fit(X, y, sample_domain=ids)
+    np.testing.assert_array_equal(found.predict(X), expected)
+    assert found.score(X[ids < 0], y[ids < 0]) == 1.0
+
+
+def test_numbers_whose_powers_overflow_are_refused():
+    X, y, ids = _small_task()
+    with pytest.raises(ValueError, match="rescale"):
+        GMMWBT().fit(X * 1e160, y, sample_domain=ids)
+    with pytest.raises(ValueError, match="rescale"):
+        GMMWBT().fit(X, y, sample_domain=ids).predict(X * 1e160)
+
+
+def test_an_encoder_that_fails_on_constant_features_says_so():
+    X, y, ids = _small_task()
+    with pytest.raises(ValueError, match="encoder could not be fitted"):
+        GMMWBT(encoder="lda").fit(np.ones_like(X), y, sample_domain=ids)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_infinite_classes_and_endless_ids_are_refused():
+    X, y, ids = _small_task()
+    with pytest.raises(ValueError, match="infinity"):
+        GMMWBT().fit(X, np.where(y == 0, np.inf, 1.0), sample_domain=ids)
+    with pytest.raises(ValueError, match="must hold integers"):
+        GMMWBT().fit(X, y, sample_domain=np.where(ids < 0, -1e30, 1e30))

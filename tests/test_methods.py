@@ -136,9 +136,16 @@ def test_wjdot_weights_concentrate_on_the_source_that_equals_the_target():
     y = np.repeat([0, 1, 2], 30)
     X = rng.normal(size=(90, 2)) + 5.0 * np.eye(3, 2)[y]
     far = (X @ np.array([[0.0, -1.0], [1.0, 0.0]]) + 4.0, y)
-    for batch_size in (None, 45):
+    twice = np.vstack([X, X])  # as many as both sources together: the plan is an assignment
+    for batch_size, target in ((None, X), (45, X), (None, twice)):
         found = learn_joint_transport(
-            [far, (X, y)], X, 3, n_iter=150, batch_size=batch_size, weight_rate=0.05, random_state=0
+            [far, (X, y)],
+            target,
+            3,
+            n_iter=150,
+            batch_size=batch_size,
+            weight_rate=0.05,
+            random_state=0,
         )
         assert found.source_weights[1] > 0.9
         assert (found.scores(X).argmax(axis=1) == y).mean() >= 0.95
@@ -203,6 +210,9 @@ def test_empirical_dictionary_keeps_its_constraints_and_learns(task):
         (DaDiL(method="Q"), "method must be one of"),
         (DaDiL(n_atoms=0), "n_atoms must be a positive integer"),
         (WJDOT(n_iter=0), "n_iter must be a positive integer"),
+        (WJDOT(batch_size=0), "batch_size must be a positive integer"),
+        (WJDOT(label_weight=-1), "label_weight must be a positive number"),
+        (DaDiL(learning_rate=-1), "learning_rate must be a positive number"),
         (JCPOT(max_samples=0), "max_samples must be a positive integer"),
         (GMMOTDA(route="both"), "route must be one of"),
     ],
@@ -220,3 +230,29 @@ def test_cwru_with_mlp_features(name):
     model = clone(METHODS[name]).set_params(encoder="mlp")
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     assert model.score(task.X_target, task.y_target) >= 0.9
+
+
+def _small_task(n=6, scale=1.0):
+    rng = np.random.default_rng(0)
+    y, ids = np.tile([0, 1], 3 * n), np.repeat([1, 2, -1], 2 * n)
+    X = scale * (rng.normal(size=(len(y), 2)) + 6.0 * y[:, None] + 0.2 * ids[:, None])
+    return X, y, ids
+
+
+def test_jcpot_works_with_one_complete_source():
+    X, y, ids = _small_task()
+    kept = (ids != 2) | (y == 0)  # the second source lacks a class
+    model = JCPOT(random_state=0).fit(X[kept], y[kept], sample_domain=ids[kept])
+    alone = ids != 2
+    same = JCPOT(random_state=0).fit(X[alone], y[alone], sample_domain=ids[alone])
+    np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
+    assert model.score(X[ids < 0], y[ids < 0]) == 1.0
+    np.testing.assert_allclose(model.proportions_, [0.5, 0.5], atol=0.1)
+
+
+@pytest.mark.parametrize("model", [JCPOT(), WBT(label_mode="hard")])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_data_without_any_difference_are_no_reason_to_fail(model):
+    X, y, ids = _small_task()
+    proba = model.fit(np.ones_like(X), y, sample_domain=ids).predict_proba(X)
+    assert np.isfinite(proba).all()

@@ -15,6 +15,7 @@ _HOME = {
     "fit_mixture": "em",
     "fit_labeled_mixture": "em",
     "transport_plan": "transport",
+    "barycentric_map": "transport",
     "mw2": "transport",
     "smw2": "transport",
     "barycenter": "barycenters",
@@ -47,6 +48,7 @@ __all__ = [
     "TargetOnly",
     "__version__",
     "barycenter",
+    "barycentric_map",
     "datasets",
     "fit_labeled_mixture",
     "fit_mixture",
@@ -79,7 +81,7 @@ if TYPE_CHECKING:
         TargetOnly,
     )
     from mixda.mixture import Mixture
-    from mixda.transport import mw2, smw2, transport_plan
+    from mixda.transport import barycentric_map, mw2, smw2, transport_plan
 
 
 def __getattr__(name: str) -> Any:

@@ -74,8 +74,12 @@ class Block:
         )
 
     def _coordinates(self, lam: Array, quadratic: Array, linear: Array) -> Array:
-        held = self.damping * float(np.trace(quadratic)) / len(lam) + 1e-12
-        return minimize_on_simplex(quadratic + held * np.eye(len(lam)), linear + held * lam)
+        """Minimise on the simplex, held by a share of the mean curvature along it."""
+        C = len(lam)
+        along = np.eye(C) - 1.0 / C
+        curvature = float(np.trace(along @ quadratic @ along)) / max(C - 1, 1)
+        held = self.damping * curvature + 1e-12 * float(np.trace(quadratic)) + 1e-300
+        return minimize_on_simplex(quadratic + held * np.eye(C), linear + held * lam)
 
 
 class ProjectedGradient:

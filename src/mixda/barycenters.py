@@ -34,7 +34,7 @@ from mixda.transport import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BarycenterResult:
     r"""What `barycenter` returns.
 
@@ -43,9 +43,9 @@ class BarycenterResult:
     mixture : Mixture
         The barycentre, labelled if all inputs are.
     history : ndarray of shape (n_iter,)
-        Objective :math:`\sum_c λ_c \mathcal{SMW}_2(B, P_c)^2` of every round.
+        Objective :math:`\sum_c λ_c \mathcal{SMW}_2(B, P_c)^2` at the start of every round.
     plans : tuple of ndarray
-        Last plans between the barycentre and each input, shapes (K_B, K_c).
+        Plans of the last round, whose image the barycentre is, shapes (K_B, K_c).
     beta : float or "max"
         The label weight that was used.
     converged : bool
@@ -84,6 +84,7 @@ def barycenter(
         Barycentric coordinates λ; uniform by default.
     n_components : int, optional
         Components K_B of the barycentre; by default those of the mixture it starts from.
+        Components without weight are left out.
     beta : float, "auto" or "max"
         Weight of the labels. "auto": the largest feature cost between any two inputs, a constant,
         so that the objective never increases. "max": the largest feature cost of each plan,
@@ -121,19 +122,18 @@ def barycenter(
     lam = np.full(C, 1.0 / C) if weights is None else check_simplex(weights, "weights", C)
     max_iter = check_positive_int(max_iter, "max_iter")
     clouds = [features(m) for m in mixtures]
-    labels, classes = align_labels(mixtures)
+    rng = check_random_state(random_state)
+    start = _start(mixtures, lam, n_components, init, component_weights, rng)
+    (*labels, start_labels), classes = align_labels([*mixtures, start])
     labeled = [v for v in labels if v is not None]
     if len(labeled) < C:
         labeled = []
     beta = _constant_beta(beta, clouds) if labeled else 0.0
-
-    start = _start(
-        mixtures, lam, n_components, init, component_weights, check_random_state(random_state)
-    )
     points, points_labels = np.vstack(clouds), np.vstack(labeled) if labeled else None
-    start_labels = align_labels([start, *mixtures])[0][0] if labeled else None
     label_costs = None
     if points_labels is not None and start_labels is not None:
+        if init == "random":  # uniform over all classes, also those of other inputs
+            start_labels = np.full_like(start_labels, 1.0 / len(classes))
         label_costs = squared_distances(start_labels, points_labels)
     sizes = [len(cloud) for cloud in clouds]
     result = fixed_point(
@@ -320,7 +320,13 @@ def _start(
         weights = origin.weights if init != "random" and origin.n_components == K else weights
     if not isinstance(init, Mixture):
         check_choice(init, "init", ("input", "random"))
-    weights = weights[weights > 0]
+    kept = weights > 0
+    if weights is origin.weights and not kept.all():
+        labels = None if origin.labels is None else origin.labels[kept]
+        origin = Mixture(
+            weights[kept], origin.means[kept], origin.stds[kept], labels, origin.classes
+        )
+    weights = weights[kept]
     if init == "random":
         K = len(weights)
         nc = 0 if origin.classes is None else len(origin.classes)

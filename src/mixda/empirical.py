@@ -18,7 +18,13 @@ from scipy.special import expit
 from mixda._engine import Engine, Reconstruction, State, project_simplex
 from mixda._optimizers import Adam, coordinate_gradient
 from mixda._progress import Progress
-from mixda._validation import Array, check_positive_int, check_random_state, check_X
+from mixda._validation import (
+    Array,
+    check_positive,
+    check_positive_int,
+    check_random_state,
+    check_X,
+)
 from mixda.barycenters import Gram, auto_beta
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import Mixture
@@ -119,11 +125,12 @@ def learn_empirical_dictionary(
     n_points = check_positive_int(n_points, "n_points")
     batch_size = min(check_positive_int(batch_size, "batch_size"), n_points)
     n_epochs = check_positive_int(n_epochs, "n_epochs")
+    check_positive(learning_rate, "learning_rate")
     clouds = [X for X, _ in sources] + [target]
     if beta == "auto":
         beta = auto_beta([X[rng.permutation(len(X))[:500]] for X in clouds])
-    codes = [np.arange(n_points) * n_classes // n_points] * n_atoms
-    state = _start(sources, len(clouds), n_atoms, codes[0], n_classes, init, rng)
+    codes = np.arange(n_points) * n_classes // n_points
+    state = _start(sources, len(clouds), n_atoms, codes, n_classes, init, rng)
     steps = -(-n_points // batch_size)
     adam, rows, began = Adam(learning_rate), [], time.perf_counter()
     with Progress(n_epochs, "learning the dictionary", verbose) as progress:
@@ -333,6 +340,11 @@ def learn_joint_transport(
     """
     rng = check_random_state(random_state)
     n_iter = check_positive_int(n_iter, "n_iter")
+    if batch_size is not None:
+        check_positive_int(batch_size, "batch_size")
+    check_positive(label_weight, "label_weight")
+    check_positive(learning_rate, "learning_rate")
+    check_positive(weight_rate, "weight_rate")
     n_sources, adam = len(sources), Adam(learning_rate)
     coefficients = np.zeros((target.shape[1] + 1, n_classes))
     alpha = np.full(n_sources, 1.0 / n_sources)
@@ -352,8 +364,8 @@ def learn_joint_transport(
             np.add.at(matched, plan.rows, plan.mass[:, None] * batch.Y[plan.columns])
             slope = 2.0 * label_weight * (f / len(f) - matched) * f * (1.0 - f)
             coefficients = coefficients - adam.move("f", x.T @ slope)
-            if plan.potentials is not None and n_sources > 1:
-                pull = np.bincount(batch.owner, plan.potentials[1]) / batch.counts
+            if n_sources > 1:
+                pull = np.bincount(batch.owner, plan.duals(cost)[1]) / batch.counts
                 alpha = project_simplex((alpha - weight_rate * (pull - pull.mean()))[None])[0]
                 alpha = np.maximum(alpha, 1e-6) / np.maximum(alpha, 1e-6).sum()
             progress.update(step, f"cost {history[-1]:.4g}")

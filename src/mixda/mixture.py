@@ -149,7 +149,7 @@ class Mixture:
         return self._posterior(X)[0]
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        r"""Probability of each class (eq. 8): :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}`.
+        r"""Probability of each class :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}`.
 
         Returns an array of shape (n, nc), columns in the order of `classes`.
 
@@ -166,7 +166,7 @@ class Mixture:
         return proba
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Maximum-a-posteriori class (eq. 8) of every row of `X`: shape (n,).
+        """Maximum-a-posteriori class of every row of `X`: shape (n,).
 
         Examples
         --------
@@ -322,7 +322,7 @@ class Mixture:
         )
 
     def __hash__(self) -> int:
-        return hash((self.weights.tobytes(), self.means.tobytes(), self.stds.tobytes()))
+        return hash((self.means + 0.0).tobytes())  # -0.0 equals 0.0
 
     def __repr__(self) -> str:
         classes = "" if self.classes is None else f", classes={self.classes.tolist()}"
@@ -439,7 +439,7 @@ class LogGaussians:
 def normalize_log_rows(log_joint: Array) -> Array:
     """Turn rows of log-weights into probabilities in place; return their log-sum-exp, shape (n,).
 
-    A row whose weights all underflow to zero keeps the uniform distribution over its largest.
+    The largest weight of a row is taken out first, so nothing underflows.
     """
     largest = log_joint.max(axis=1)
     log_joint -= largest[:, None]

@@ -22,7 +22,7 @@ _MAX_PIVOTS = 1_000_000_000  # of the network simplex: never the reason to stop
 _MAX_SINKHORN = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TransportResult:
     """What `transport_plan` returns.
 
@@ -59,7 +59,7 @@ def transport_plan(
     reg_m: float | None = None,
     warm_start: tuple[Array, Array] | None = None,
 ) -> TransportResult:
-    r"""Optimal plan between the components of two mixtures (eqs. 6 and 9).
+    r"""Optimal plan between the components of two mixtures (GMMOT; with labels, SMW2).
 
     .. math:: \min_{\omega \in \Gamma(p, q)} \sum_{ij} \omega_{ij}
               \bigl(\lVert m_i - m_j\rVert^2 + \lVert s_i - s_j\rVert^2
@@ -71,7 +71,7 @@ def transport_plan(
         With K_P and K_Q components; their weights are the marginals.
     beta : float or "max"
         Weight of the labels: 0 ignores them; "max" is the largest feature cost between the two,
-        so that changing class always costs more than any displacement.
+        so that changing from one pure class to another costs more than any displacement.
     reg : float
         0 (default) is exact. Above 0: weight of the entropy, relative to the largest cost.
     reg_m : float, optional
@@ -112,7 +112,7 @@ def transport_plan(
 
 
 def mw2(p: Mixture, q: Mixture, *, squared: bool = False) -> float:
-    r"""Mixture-Wasserstein distance :math:`\mathcal{MW}_2(p, q)` (eq. 7); labels are ignored.
+    r"""Mixture-Wasserstein distance :math:`\mathcal{MW}_2(p, q)` [1]_; labels are ignored.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def mw2(p: Mixture, q: Mixture, *, squared: bool = False) -> float:
 
 
 def smw2(p: Mixture, q: Mixture, *, beta: Beta = "max", squared: bool = False) -> float:
-    r"""Supervised mixture-Wasserstein distance :math:`\mathcal{SMW}_2(p, q)` (eq. 9).
+    r"""Supervised mixture-Wasserstein distance :math:`\mathcal{SMW}_2(p, q)` (section 3.2).
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def cost_matrix(p: Mixture, q: Mixture, beta: Beta) -> tuple[Array, float]:
 
 
 def features(p: Mixture) -> Array:
-    """Points ``[m_i, s_i]`` whose squared Euclidean distance is W2² (eq. 5): shape (K, 2d)."""
+    """Points ``[m_i, s_i]`` whose squared distance is W2² between components: shape (K, 2d)."""
     return np.hstack([p.means, p.stds])
 
 
@@ -286,7 +286,7 @@ def check_same_features(mixtures: Sequence[Mixture]) -> int:
     return sizes.pop()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SparsePlan:
     """An exact plan as coordinates: at most K_P + K_Q - 1 entries, sorted by row.
 
@@ -303,6 +303,12 @@ class SparsePlan:
     def value(self, cost: Floats) -> float:
         """Transport cost ``Σ ω_ij c_ij``."""
         return float(self.mass @ cost[self.rows, self.columns])
+
+    def duals(self, cost: Floats) -> tuple[Array, Array]:
+        """Potentials of the plan for this cost; those of an assignment are computed here."""
+        if self.potentials is not None:
+            return self.potentials
+        return _assignment_potentials(np.asarray(cost, dtype=np.float64), self.columns)
 
     def same_as(self, other: SparsePlan | None) -> bool:
         """Whether the other plan moves the same mass along the same pairs."""

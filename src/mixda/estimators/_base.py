@@ -17,7 +17,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from mixda._validation import Array, check_random_state
+from mixda._validation import Array, check_magnitude, check_random_state
 from mixda.estimators._encoders import DomainEncoder
 
 Codes = NDArray[np.intp]
@@ -82,6 +82,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # nothing of an earlier fit may decide
         X = validate_data(self, X, dtype=np.float64)
+        check_magnitude(X, "X")
         check_consistent_length(X, y)
         ids = _check_domains(sample_domain, len(X), default=0)
         is_source = ids >= 0
@@ -124,6 +125,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_magnitude(X, "X")
         ids = _check_domains(sample_domain, len(X), default=-1)
         if not allow_source and (ids >= 0).any():
             raise ValueError(
@@ -219,7 +221,7 @@ def _check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64
         numbers = ids.astype(np.float64)
     except (TypeError, ValueError):
         numbers = np.full(n, np.nan)
-    if not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
+    if not ((np.abs(numbers) < 2**53) & (numbers == np.round(numbers))).all():
         raise ValueError(
             "sample_domain must hold integers: 0 or more for sources, negative for the target; "
             "number the domains that have names."
@@ -241,7 +243,7 @@ def _encode_labels(
     if missing.any():
         domain = ids[is_source][missing][0]
         raise ValueError(
-            f"y contains NaN or None on {missing.sum()} row(s) of source domains (the first in "
+            f"y contains NaN, infinity or None on {missing.sum()} row(s) of source domains (the first in "
             f"domain {domain}); drop these rows, or mark them as target with a negative id."
         )
     if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels):
@@ -258,7 +260,7 @@ def _encode_labels(
 
 def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.dtype.kind == "f":
-        missing: NDArray[np.bool_] = np.isnan(labels)
+        missing: NDArray[np.bool_] = ~np.isfinite(labels)
         return missing
     if labels.dtype.kind != "O":
         return np.zeros(len(labels), dtype=bool)

@@ -68,7 +68,13 @@ class DomainEncoder:
         scaled = self._standardize(X, ids)
         if self._model is None:
             return scaled
-        self._model.fit(scaled[is_source], codes)
+        try:
+            self._model.fit(scaled[is_source], codes)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"the encoder could not be fitted to the sources ({error}); drop constant or "
+                "repeated features, or use another encoder."
+            ) from None
         return self._encode(scaled)
 
     def transform(self, X: Array, ids: Ids | None = None) -> Array:

@@ -169,7 +169,9 @@ class WBT(HeadClassifier):
 
         cloud = self.barycenter_
         codes = np.asarray(cloud.labels).argmax(axis=1)
-        transport = ot.da.SinkhornL1l2Transport(self.reg, self.reg_class, norm="max")
+        differ = np.ptp(np.vstack([cloud.means, target]), axis=0).any()
+        norm = "max" if differ else None
+        transport = ot.da.SinkhornL1l2Transport(self.reg, self.reg_class, norm=norm)
         transport.fit(Xs=cloud.means, ys=codes, Xt=target)
         mass = transport.coupling_.sum(axis=1, keepdims=True)
         return point_cloud(
@@ -457,9 +459,11 @@ class JCPOT(HeadClassifier):
                 "or use another method."
             )
         kept = [_subsample(source, size, rng) for source in complete]
+        kept = kept * 2 if len(kept) == 1 else kept  # POT takes no list of one; twice is the same
         target = target[rng.permutation(len(target))[:size]]
         # POT takes the entropy's weight as absolute: scale the largest cost to one
-        scale = max(float(squared_distances(Z, target).max()) for Z, _ in kept) ** -0.5
+        largest = max(float(squared_distances(Z, target).max()) for Z, _ in kept)
+        scale = (largest or 1.0) ** -0.5
         transport = ot.da.JCPOTTransport(self.reg, metric="sqeuclidean", log=True)
         codes = [codes for _, codes in kept]
         transport.fit(Xs=[scale * Z for Z, _ in kept], ys=codes, Xt=scale * target)

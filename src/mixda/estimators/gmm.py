@@ -498,6 +498,6 @@ def _is(value: Any, word: str) -> bool:
 def _floor(domains: list[Array]) -> Array:
     """Smallest standard deviation of each feature: a share of its spread within the domains."""
     spread = np.sqrt(np.mean([Z.var(axis=0) for Z in domains], axis=0))
-    least = 1e-6 * (1.0 + max(np.abs(Z).max() for Z in domains))
+    least = 1e-12 * max(np.abs(Z).max() for Z in domains) or 1e-6  # all is constant, or zero
     floor: Array = np.maximum(_FLOOR * np.maximum(spread, spread.mean()), least)
     return floor
