@@ -6,8 +6,11 @@ import pickle
 import numpy as np
 import ot
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_validate
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mixda import datasets
@@ -31,7 +34,18 @@ methods = pytest.mark.parametrize("name", METHODS)
 
 
 @parametrize_with_checks(
-    [WBT(), DaDiL(n_epochs=5), WJDOT(n_iter=20), JCPOT(), GMMOTDA(), SourceOnly(), TargetOnly()]
+    [
+        WBT(),
+        WBT(label_mode="hard"),
+        DaDiL(n_epochs=5),
+        DaDiL(method="E", n_epochs=5),
+        WJDOT(n_iter=20),
+        JCPOT(),
+        GMMOTDA(),
+        GMMOTDA(route="samples"),
+        SourceOnly(),
+        TargetOnly(),
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -69,30 +83,60 @@ def test_target_labels_are_never_read(task, name, kind):
         "nan": np.where(ids < 0, np.nan, y),
         "new class": np.where(ids < 0, 99, y),
     }
-    small = {"DaDiL-R": {"n_epochs": 3}, "DaDiL-E": {"n_epochs": 3}, "WJDOT": {"n_iter": 20}}
-    model = clone(METHODS[name]).set_params(**small.get(name, {}))
+    model = clone(METHODS[name]).set_params(**SMALL.get(name, {}))
     first = model.fit(X, y, sample_domain=ids).predict_proba(X)
     again = clone(model).fit(X, others[kind], sample_domain=ids)
     assert np.array_equal(first, again.predict_proba(X))
     assert np.array_equal(first, pickle.loads(pickle.dumps(again)).predict_proba(X))
 
 
-@methods
-def test_inside_a_skada_pipeline(task, name):
-    import sklearn
+SMALL = {
+    "DaDiL-R": {"n_epochs": 3},
+    "DaDiL-E": {"n_epochs": 3},
+    "WJDOT": {"n_iter": 20},
+    "WBT hard": {"max_samples": 30},
+}
 
+
+@pytest.fixture
+def skada():
+    """Import SKADA late, and undo the switch of scikit-learn's configuration that it makes."""
     before = sklearn.get_config()["enable_metadata_routing"]
-    skada = pytest.importorskip("skada")
+    module = pytest.importorskip("skada")
     sklearn.set_config(enable_metadata_routing=True)
-    try:
-        from sklearn.preprocessing import StandardScaler
+    yield module
+    sklearn.set_config(enable_metadata_routing=before)
 
-        rows = slice(None, None, 5)
-        pipeline = skada.make_da_pipeline(StandardScaler(), clone(METHODS[name]))
-        pipeline.fit(task.X[rows], task.y[rows], sample_domain=task.sample_domain[rows])
-        assert pipeline.predict(task.X_target).shape == task.y_target.shape
-    finally:
-        sklearn.set_config(enable_metadata_routing=before)
+
+@methods
+def test_inside_skadas_pipelines_splitters_and_scorers(skada, task, name):
+    from skada.metrics import PredictionEntropyScorer, SupervisedScorer
+    from skada.model_selection import SourceTargetShuffleSplit
+
+    rows = slice(None, None, 5)
+    X, y, ids = task.X[rows], task.y[rows], task.sample_domain[rows]
+    model = clone(METHODS[name]).set_params(**SMALL.get(name, {}))
+    pipeline = skada.make_da_pipeline(StandardScaler(), model)
+    pipeline.fit(X, y, sample_domain=ids)
+    alone = clone(model).fit(StandardScaler().fit_transform(X), y, sample_domain=ids)
+    scaled = StandardScaler().fit(X).transform(task.X_target)
+    assert np.array_equal(pipeline.predict(task.X_target), alone.predict(scaled))
+    known = y.copy()
+    known[ids < 0] = task.y_target[np.flatnonzero(task.sample_domain < 0)[0] % 5 :: 5][
+        : sum(ids < 0)
+    ]
+    for scorer in (PredictionEntropyScorer(), SupervisedScorer()):
+        scores = cross_validate(
+            skada.make_da_pipeline(StandardScaler(), clone(model)),
+            X,
+            y,
+            params={"sample_domain": ids}
+            | ({"target_labels": known} if isinstance(scorer, SupervisedScorer) else {}),
+            cv=SourceTargetShuffleSplit(n_splits=1, test_size=0.3, random_state=0),
+            scoring=scorer,
+            error_score="raise",
+        )["test_score"]
+        assert np.isfinite(scores).all()
 
 
 @methods
@@ -109,8 +153,7 @@ def test_a_class_may_be_absent_from_a_source(task, name):
 def test_a_second_fit_owes_nothing_to_the_first(task, name):
     rows = slice(None, None, 9)
     X, y, ids = task.X[rows], task.y[rows], task.sample_domain[rows]
-    small = {"DaDiL-R": {"n_epochs": 3}, "DaDiL-E": {"n_epochs": 3}, "WJDOT": {"n_iter": 20}}
-    model = clone(METHODS[name]).set_params(**small.get(name, {}))
+    model = clone(METHODS[name]).set_params(**SMALL.get(name, {}))
     source = ids >= 0
     adapted = clone(model).fit(X, y, sample_domain=ids).predict_proba(X)
     alone = clone(model).fit(X[source], y[source]).predict_proba(X)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixda import Mixture, mw2, smw2, transport_plan
+from mixda import Mixture, barycenter, mw2, smw2, transport_plan
 from mixda.transport import barycentric_map, solve_exact, squared_distances
 
 from .oracles import smw2_cost, smw2_squared
@@ -178,6 +178,19 @@ def test_map_is_the_minimiser_of_the_distance_for_a_fixed_plan(pair):
         m, s = (x + 0.1 * rng.standard_normal(x.shape) for x in (moved.means, moved.stds))
         v = moved.labels + 0.1 * rng.standard_normal(moved.labels.shape)
         assert objective(m, s, v) >= best - 1e-12
+
+
+@fast
+@given(families(2, nc=2))
+def test_wbt_onto_the_barycentre_itself_returns_it_and_swapped_labels_stay_swapped(pair):
+    b = barycenter(pair).mixture
+    unlabeled = Mixture(b.weights, b.means, b.stds)
+    moved = barycentric_map(b, unlabeled, transport_plan(b, unlabeled).plan)
+    assert smw2(moved, b, beta=1.0) == pytest.approx(0.0, abs=1e-6)
+    swapped = [Mixture(p.weights, p.means, p.stds, p.labels[:, ::-1]) for p in pair]
+    other = barycenter(swapped).mixture
+    assert np.allclose(other.labels, b.labels[:, ::-1], atol=1e-9)
+    assert np.allclose(other.means, b.means)
 
 
 def test_map_divides_by_the_rows_own_mass():
