@@ -84,3 +84,21 @@ def test_partial_fit_before_fit_gets_a_sentence():
     with pytest.raises(ValueError, match="call fit"):
         GMMDaDiL().partial_fit(np.zeros((3, 2)))
     assert not hasattr(GMMWBT(), "partial_fit")
+
+
+def test_partial_fit_with_labels_before_any_target_is_a_fit():
+    task = datasets.make_shifted_toy(random_state=2).as_task()
+    streamed = GMMDaDiL(random_state=0).partial_fit(task.X, task.y, task.sample_domain)
+    fitted = GMMDaDiL(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    assert streamed.target_mixture_ == fitted.target_mixture_
+
+
+def test_rows_of_sources_and_a_wrong_forgetting_are_refused_without_a_trace():
+    task = datasets.make_shifted_toy(random_state=2).as_task()
+    model = GMMDaDiL(n_iter=2, random_state=0).fit(task.X, task.y, task.sample_domain)
+    seen = model.n_target_seen_
+    with pytest.raises(ValueError, match="target rows only"):
+        model.partial_fit(task.X, sample_domain=task.sample_domain)
+    with pytest.raises(ValueError, match="forgetting"):
+        model.set_params(forgetting=2.0).partial_fit(task.X_target)
+    assert model.n_target_seen_ == seen

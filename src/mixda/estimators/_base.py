@@ -84,7 +84,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         X = validate_data(self, X, dtype=np.float64)
         check_magnitude(X, "X")
         check_consistent_length(X, y)
-        ids = _check_domains(sample_domain, len(X), default=0)
+        ids = check_domains(sample_domain, len(X), default=0)
         is_source = ids >= 0
         self._check_roles(is_source, given=sample_domain is not None)
         self.classes_, codes = _encode_labels(y, is_source, ids)
@@ -126,7 +126,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         check_magnitude(X, "X")
-        ids = _check_domains(sample_domain, len(X), default=-1)
+        ids = check_domains(sample_domain, len(X), default=-1)
         if not allow_source and (ids >= 0).any():
             raise ValueError(
                 f"{(ids >= 0).sum()} of the rows to predict are of source domains, but "
@@ -207,7 +207,8 @@ def pool(sources: list[Source]) -> Source:
     return np.vstack([Z for Z, _ in sources]), np.concatenate([codes for _, codes in sources])
 
 
-def _check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64]:
+def check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64]:
+    """Return one id per row: those given, one for all, or the default."""
     if sample_domain is None:
         return np.full(n, default)
     ids = np.asarray(sample_domain)
@@ -243,8 +244,8 @@ def _encode_labels(
     if missing.any():
         domain = ids[is_source][missing][0]
         raise ValueError(
-            f"y contains NaN, infinity or None on {missing.sum()} row(s) of source domains (the first in "
-            f"domain {domain}); drop these rows, or mark them as target with a negative id."
+            f"y contains NaN, infinity or None on {missing.sum()} row(s) of source domains (the "
+            f"first in domain {domain}); drop these rows, or mark them as target with a negative id."
         )
     if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels):
         labels = np.array(labels.tolist())

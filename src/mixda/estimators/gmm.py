@@ -6,17 +6,30 @@ The numerics are in `mixda.em`, `mixda.barycenters`, `mixda.transport` and `mixd
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from mixda._validation import Array, check_positive_int, check_random_state
+from mixda._validation import (
+    Array,
+    check_magnitude,
+    check_number,
+    check_positive_int,
+    check_random_state,
+)
 from mixda.barycenters import barycenter
 from mixda.dictionary import Dictionary, learn_dictionary
 from mixda.em import fit_labeled_mixture, fit_mixture
-from mixda.estimators._base import MultiSourceClassifier, Source, head_proba, pool, train_head
+from mixda.estimators._base import (
+    MultiSourceClassifier,
+    Source,
+    check_domains,
+    head_proba,
+    pool,
+    train_head,
+)
 from mixda.mixture import Mixture
 from mixda.online import merge_mixtures
 from mixda.transport import barycentric_map, transport_plan
@@ -402,7 +415,9 @@ class GMMDaDiL(MixtureClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> GMMDaDiL:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_domain: Any = None, classes: Any = None
+    ) -> GMMDaDiL:
         """Go on with a new batch of the target (the online variant of GMM-DaDiL).
 
         The target's mixture is the memory of the stream: components of the batch join it with
@@ -410,13 +425,17 @@ class GMMDaDiL(MixtureClassifier):
         until `max_target_components` are left, and the dictionary takes `online_iter` more steps
         from where it was. The sources' mixtures are kept, so they are not forgotten.
 
+        As long as there was no `fit` with a target, a call with `y` is that `fit`.
+
         Parameters
         ----------
         X : array-like of shape (n, d)
             Samples of the target.
         y : ignored
-        sample_domain : ignored
-            All rows are the target's.
+        sample_domain : array-like of shape (n,) or int, optional
+            Negative ids only, as all rows are the target's.
+        classes : ignored
+            They are those of `fit`.
 
         Returns
         -------
@@ -428,11 +447,21 @@ class GMMDaDiL(MixtureClassifier):
            domain adaptation through Gaussian mixtures and dataset dictionary learning", 2024.
         """
         if not hasattr(self, "dictionary_"):
+            if y is not None:
+                if hasattr(self, "n_features_in_"):
+                    validate_data(self, X, reset=False)
+                return cast(GMMDaDiL, self.fit(X, y, sample_domain))
             raise ValueError(
                 "partial_fit goes on from a fit with sources and a first target batch; call "
                 "fit(X, y, sample_domain=...) with some negative ids first."
             )
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_magnitude(X, "X")
+        if (check_domains(sample_domain, len(X), default=-1) >= 0).any():
+            raise ValueError("partial_fit takes target rows only; leave rows of sources out.")
+        forgetting = check_number(self.forgetting, "forgetting")
+        if forgetting > 1:
+            raise ValueError(f"forgetting must be at most 1, got {forgetting!r}.")
         Z = self.encoder_.transform(X)
         rng = check_random_state(self.random_state)
         most = self.unlabeled_mixture_.n_components
@@ -442,7 +471,7 @@ class GMMDaDiL(MixtureClassifier):
             Z, "bic", max_components=min(most, 10), min_std=self._floor, random_state=rng
         )
         self.n_target_seen_ += len(Z)
-        share = max(len(Z) / self.n_target_seen_, self.forgetting)
+        share = max(len(Z) / self.n_target_seen_, forgetting)
         self.unlabeled_mixture_ = merge_mixtures(
             self.unlabeled_mixture_, batch, share=share, max_components=most
         )
