@@ -245,7 +245,7 @@ def _encode_labels(
         domain = ids[is_source][missing][0]
         raise ValueError(
             f"y contains NaN, infinity or None on {missing.sum()} row(s) of source domains (the "
-            f"first in domain {domain}); drop these rows, or mark them as target with a negative id."
+            f"first in domain {domain}); drop them, or mark them as target with a negative id."
         )
     if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels):
         labels = np.array(labels.tolist())

@@ -169,8 +169,7 @@ class WBT(HeadClassifier):
 
         cloud = self.barycenter_
         codes = np.asarray(cloud.labels).argmax(axis=1)
-        differ = np.ptp(np.vstack([cloud.means, target]), axis=0).any()
-        norm = "max" if differ else None
+        norm = "max" if ot.dist(cloud.means, target).max() > 0 else None
         transport = ot.da.SinkhornL1l2Transport(self.reg, self.reg_class, norm=norm)
         transport.fit(Xs=cloud.means, ys=codes, Xt=target)
         mass = transport.coupling_.sum(axis=1, keepdims=True)
