@@ -341,13 +341,15 @@ def solve_damped(hessian: Floats, damping: float, right: Floats) -> Floats:
     array([[2.],
            [1.]])
     """
-    from scipy.linalg import cholesky, get_blas_funcs
+    from scipy.linalg import get_lapack_funcs
 
     mean = float(np.trace(hessian)) / len(hessian)
     if mean == 0.0:
         return np.zeros_like(right)
-    factor = cholesky(hessian + damping * mean * np.eye(len(hessian), dtype=hessian.dtype))
-    (trsm,) = get_blas_funcs(("trsm",), (factor, right))
-    half = trsm(1.0, factor, right.T, side=1)  # rows of `right.T` are columns in memory: no copy
-    solution: Floats = trsm(1.0, factor, half, side=1, trans_a=1, overwrite_b=1).T
+    damped = hessian + damping * mean * np.eye(len(hessian), dtype=hessian.dtype)
+    potrf, potri = get_lapack_funcs(("potrf", "potri"), (damped,))
+    # with far more right-hand sides than rows, one product with the inverse beats two solves
+    lower = np.tril(potri(potrf(damped, lower=1)[0], lower=1)[0])
+    inverse = lower + np.tril(lower, -1).T
+    solution: Floats = inverse @ right
     return solution
