@@ -270,21 +270,8 @@ class GMMDaDiL(MixtureClassifier):
 
     Parameters
     ----------
-    n_components : int or "bic"
-        Components per class in every source mixture, limited by the class's samples.
-    target_components : int, "bic" or None
-        Components of the unlabelled target mixture, limited by its samples; by default as many
-        as the largest source mixture has.
-    class_prior : {"uniform", "empirical"}
-        Mass of each class in a source mixture: equal, as in the authors' code, or its share of
-        the samples.
-    min_std : "auto", float or array-like of shape (d,)
-        Floor of the standard deviations of the domains' mixtures. "auto" is a tenth of the
-        spread of each encoded feature within a domain, and not less than a tenth of the average
-        feature's: far above that of `mixda.fit_mixture`, because a nearly constant feature (a
-        dead unit of a network) must not decide alone. Numbers are absolute.
-    n_init : int
-        Starts of every EM; the best likelihood is kept.
+    n_components, target_components, class_prior, min_std, n_init : see `GMMWBT`
+        How the domains' mixtures are fitted.
     n_atoms : int
         Number of atoms of the dictionary.
     atom_components : int, optional
@@ -301,22 +288,7 @@ class GMMDaDiL(MixtureClassifier):
         Most components of the target's mixture (`partial_fit`); default those of the fit.
     online_iter : int
         Steps of the dictionary per batch (`partial_fit`).
-    encoder : {"lda", "mlp"}, transformer or None
-        Space to adapt in, learned from the labelled sources: linear discriminants, the last
-        hidden layer of a network (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer.
-    scale : {"auto", "domain", "sources", None}
-        Standardisation before the encoder: each domain by its own moments (label-free and
-        strong, but it takes a difference of class proportions for a shift), all by those of the
-        sources, or none. "auto" is "sources" if there is an encoder, else None, so that without
-        an encoder all mixtures live in the space of `X`.
-    classifier : "map" or classifier
-        Maximum a posteriori under the target mixture (section 3.2), or any scikit-learn classifier,
-        trained on samples drawn from that mixture.
-    n_samples : int, optional
-        Number of those samples; default 50 per component.
-    random_state : None, int or numpy generator
-    verbose : bool
-        Show progress, if on a terminal.
+    encoder, scale, classifier, n_samples, random_state, verbose : see `GMMWBT`
 
     Attributes
     ----------
@@ -325,19 +297,9 @@ class GMMDaDiL(MixtureClassifier):
         labelled samples.
     dictionary_ : Dictionary
         Rows of its coordinates: sources in the order of `sources_`, target last.
-    source_mixtures_ : list of Mixture
-        Labelled, in the order of `sources_`.
-    unlabeled_mixture_ : Mixture
-        Of the target's samples.
-    encoder_ : DomainEncoder
-    classifier_ : classifier
-        Unless `classifier` is "map".
-    sources_ : ndarray of shape (N,)
-        Ids of the source domains.
-    classes_ : ndarray of shape (nc,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,)
-        Only if `X` had column names.
+    n_target_seen_ : int
+        Samples of the target so far (`partial_fit`).
+    source_mixtures_, unlabeled_mixture_, encoder_, classifier_, sources_, classes_ : see `GMMWBT`
 
     References
     ----------
