@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.optimize
 
 from mixda import Mixture, datasets, fit_labeled_mixture, fit_mixture, learn_dictionary, smw2
@@ -165,12 +166,15 @@ def test_simplex_projection_is_the_nearest_point():
     assert np.allclose(project_simplex(np.ones((1, 4))), 0.25)
 
 
-def test_damped_solve_is_numpys():
+@pytest.mark.parametrize("blocks", [[40], [3, 1, 2, 3, 1], [17, 2], [1, 1, 1]])
+def test_damped_solve_is_numpys(blocks):
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((6, 6))
-    hessian, right = A @ A.T, rng.standard_normal((6, 9))
-    mu = 0.3 * np.trace(hessian) / 6
-    expected = np.linalg.solve(hessian + mu * np.eye(6), right)
+    n = sum(blocks)
+    hessian = scipy.linalg.block_diag(*(A @ A.T for A in (rng.random((b, b)) for b in blocks)))
+    order = rng.permutation(n)
+    hessian, right = hessian[np.ix_(order, order)], rng.standard_normal((n, 9))
+    mu = 0.3 * np.trace(hessian) / n
+    expected = np.linalg.solve(hessian + mu * np.eye(n), right)
     assert np.allclose(solve_damped(hessian, 0.3, right), expected)
     assert not solve_damped(np.zeros((2, 2)), 0.3, np.ones((2, 1))).any()
 

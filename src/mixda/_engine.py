@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from mixda.barycenters import Gram, fixed_point, image_costs, stack_maps
 from mixda.transport import SparsePlan, resolve_beta, solve_exact
 
 _SMALL = 1e-12  # keeps an atom that no domain uses where it is
+_SMALL_BLOCK = 16  # components: larger connected blocks are inverted together
 _COLD_ROUNDS = 10  # of Algorithm 1 at the first step
 _WARM_ROUNDS = 1  # at every later step, which goes on from the last plans
 
@@ -341,15 +343,34 @@ def solve_damped(hessian: Floats, damping: float, right: Floats) -> Floats:
     array([[2.],
            [1.]])
     """
-    from scipy.linalg import get_lapack_funcs
-
     mean = float(np.trace(hessian)) / len(hessian)
     if mean == 0.0:
         return np.zeros_like(right)
     damped = hessian + damping * mean * np.eye(len(hessian), dtype=hessian.dtype)
-    potrf, potri = get_lapack_funcs(("potrf", "potri"), (damped,))
-    # with far more right-hand sides than rows, one product with the inverse beats two solves
-    lower = np.tril(potri(potrf(damped, lower=1)[0], lower=1)[0])
-    inverse = lower + np.tril(lower, -1).T
-    solution: Floats = inverse @ right
+    solution: Floats = _inverse(damped) @ right
     return solution
+
+
+def _inverse(matrix: Floats) -> Any:
+    """Inverse of a positive definite matrix; sparse if its connected blocks are small.
+
+    Aligned atoms make blocks of at most C components. Otherwise, with far more right-hand sides
+    than rows, one product with the dense inverse beats two triangular solves.
+    """
+    n_blocks, block = sparse.csgraph.connected_components(sparse.csr_matrix(matrix))
+    sizes = np.bincount(block, minlength=n_blocks)
+    if sizes.max() > _SMALL_BLOCK:
+        from scipy.linalg import get_lapack_funcs
+
+        potrf, potri = get_lapack_funcs(("potrf", "potri"), (matrix,))
+        lower = np.tril(potri(potrf(matrix, lower=1)[0], lower=1)[0])
+        return lower + np.tril(lower, -1).T
+    members = np.split(np.argsort(block, kind="stable"), np.cumsum(sizes)[:-1])
+    rows, columns, values = [], [], []
+    for size in np.unique(sizes):
+        group = np.stack([one for one in members if len(one) == size])
+        rows.append(np.repeat(group, size, axis=1).ravel())
+        columns.append(np.tile(group, (1, size)).ravel())
+        values.append(np.linalg.inv(matrix[group[:, :, None], group[:, None, :]]).ravel())
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return sparse.csr_matrix(entries, shape=matrix.shape)
