@@ -123,15 +123,6 @@ def check_number(
     return float(value)
 
 
-def check_positive(value: Any, name: str) -> float:
-    """Return a finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    return float(value)
-
-
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Return `value` if it is one of `choices`."""
     if not any(value is choice or value == choice for choice in choices):

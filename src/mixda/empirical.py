@@ -20,7 +20,7 @@ from mixda._optimizers import Adam, coordinate_gradient
 from mixda._progress import Progress
 from mixda._validation import (
     Array,
-    check_positive,
+    check_number,
     check_positive_int,
     check_random_state,
     check_X,
@@ -125,7 +125,7 @@ def learn_empirical_dictionary(
     n_points = check_positive_int(n_points, "n_points")
     batch_size = min(check_positive_int(batch_size, "batch_size"), n_points)
     n_epochs = check_positive_int(n_epochs, "n_epochs")
-    check_positive(learning_rate, "learning_rate")
+    check_number(learning_rate, "learning_rate", above=True)
     clouds = [X for X, _ in sources] + [target]
     if beta == "auto":
         beta = auto_beta([X[rng.permutation(len(X))[:500]] for X in clouds])
@@ -342,9 +342,9 @@ def learn_joint_transport(
     n_iter = check_positive_int(n_iter, "n_iter")
     if batch_size is not None:
         check_positive_int(batch_size, "batch_size")
-    check_positive(label_weight, "label_weight")
-    check_positive(learning_rate, "learning_rate")
-    check_positive(weight_rate, "weight_rate")
+    check_number(label_weight, "label_weight", above=True)
+    check_number(learning_rate, "learning_rate", above=True)
+    check_number(weight_rate, "weight_rate", above=True)
     n_sources, adam = len(sources), Adam(learning_rate)
     coefficients = np.zeros((target.shape[1] + 1, n_classes))
     alpha = np.full(n_sources, 1.0 / n_sources)
