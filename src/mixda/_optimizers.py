@@ -23,6 +23,7 @@ from mixda._engine import (
 from mixda._validation import Array, Floats
 
 _RESTING = 0.02  # largest change of a coordinate at which the atoms may move
+_MOST_HELD = 4  # steps in a row that atoms wait: fewer than what counts as convergence
 
 
 class Optimizer(Protocol):
@@ -60,7 +61,10 @@ class Block:
                 for lam, r in zip(state.coordinates, found, strict=True)
             ]
         )
-        if np.abs(coordinates - state.coordinates).max() > _RESTING:
+        held = self.memory.get("held", np.zeros(())) + 1.0
+        self.memory["held"] = np.zeros(())
+        if np.abs(coordinates - state.coordinates).max() > _RESTING and held <= _MOST_HELD:
+            self.memory["held"] = held
             return replace(state, coordinates=coordinates)
         points, labels = engine.gradient(state, found, coordinates)
         hessian = engine.hessian(found, coordinates, [1.0] * len(found))
@@ -74,12 +78,14 @@ class Block:
         )
 
     def _coordinates(self, lam: Array, quadratic: Array, linear: Array) -> Array:
-        """Minimise on the simplex, held by a share of the mean curvature along it."""
-        C = len(lam)
-        along = np.eye(C) - 1.0 / C
-        curvature = float(np.trace(along @ quadratic @ along)) / max(C - 1, 1)
-        held = self.damping * curvature + 1e-12 * float(np.trace(quadratic)) + 1e-300
-        return minimize_on_simplex(quadratic + held * np.eye(C), linear + held * lam)
+        """Minimise on the simplex, held firmly: by a share of the atoms' mean squared size.
+
+        Holding by the (smaller) curvature along the simplex looks more natural, but coordinates
+        then jump from plan to plan without resting, and atoms never move (CWRU: 87 instead of
+        100 %).
+        """
+        held = self.damping * float(np.trace(quadratic)) / len(lam) + 1e-12
+        return minimize_on_simplex(quadratic + held * np.eye(len(lam)), linear + held * lam)
 
 
 class ProjectedGradient:
