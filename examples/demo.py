@@ -20,7 +20,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import ot  # noqa: F401  imported here so that the first method is not charged for it
-from sklearn.linear_model import LogisticRegression
 
 import mixda
 
@@ -37,7 +36,7 @@ def main() -> None:
     data = mixda.datasets.load_digit_scanners(random_state=options.seed)
     task = data.as_task("phone")
     models = {
-        "source only (logistic regression)": SourceOnly(),
+        "source only (logistic regression)": mixda.SourceOnly(),
         "GMM-WBT": mixda.GMMWBT(n_components=COMPONENTS, random_state=options.seed),
         "GMM-DaDiL": mixda.GMMDaDiL(n_components=COMPONENTS, random_state=options.seed),
     }
@@ -56,17 +55,6 @@ def main() -> None:
     print(f"\n{data}\nsources office, archive, library; target phone (labels hidden)\n")
     print(table(rows))
     print(f"\nreport: {page.resolve()}")
-
-
-class SourceOnly(LogisticRegression):
-    """A logistic regression that forgets the target."""
-
-    def __init__(self):
-        super().__init__(max_iter=2000)
-
-    def fit(self, X, y, sample_domain):
-        is_source = sample_domain >= 0
-        return super().fit(X[is_source], y[is_source])
 
 
 def fit_and_score(name, model, task):
