@@ -169,6 +169,7 @@ def test_damaged_newer_and_foreign_files_are_refused(tmp_path):
             sentences.add(str(error))
         else:  # a bit that nothing depends on
             assert found == _load(tmp_path, whole)
+    assert len(sentences) > 1  # damage is found, in more than one way
     assert all("p.gmm" in sentence for sentence in sentences)
     path.write_text("weights,means\n1,2\n")
     with pytest.raises(ValueError, match="not a mixture file"):

@@ -106,7 +106,7 @@ class LtCMSDA(DeepClassifier):
     In the published graph, prototypes also aggregate the samples of the batch, so a prediction
     depends on its batch mates. Here that block is zero, in training as in predictions. There the
     layers of the graph start at random; here from the source-only network (see `PrototypeGraph`),
-    which needs a third of the steps. Stored prototypes carry no gradient.
+    like the other methods' networks. Stored prototypes carry no gradient.
 
     References
     ----------
