@@ -266,7 +266,7 @@ def test_end_to_end_with_any_network(make):
         ({"steps_per_epoch": 0}, "steps_per_epoch must be a positive integer"),
         ({"batch_size": 0}, "batch_size must be a positive integer"),
         ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
-        ({"weight_decay": -1.0}, "weight_decay must be a number of at least 0"),
+        ({"weight_decay": -1.0}, "weight_decay must be a non-negative number"),
         ({"input_shape": (3, 5)}, r"product is the number of features \(2\)"),
         ({"backbone": "resnet"}, "backbone must be a torch.nn.Module"),
         ({"backbone": nn.Unflatten(1, (1, 2))}, "one row of features per input"),
@@ -289,8 +289,8 @@ def test_bad_parameters_get_a_sentence(task, make, parameters, message):
         (LtCMSDA(sigma=0.0), "sigma must be a positive number"),
         (KD3A(consensus="firm"), "consensus must be one of"),
         (KD3A(gate=0.9), "gate must be two numbers"),
-        (KD3A(gate=(0.9, 1.5)), "gate must be a number of at least 0 and at most 1"),
-        (CoMDA(forget_rate=2.0), "forget_rate must be a number of at least 0 and at most 1"),
+        (KD3A(gate=(0.9, 1.5)), "gate must be a non-negative number of at most 1"),
+        (CoMDA(forget_rate=2.0), "forget_rate must be a non-negative number of at most 1"),
     ],
 )
 def test_bad_parameters_of_one_method_get_a_sentence(task, model, message):

@@ -112,13 +112,20 @@ def check_positive_int(value: Any, name: str) -> int:
 
 
 def check_number(
-    value: Any, name: str, *, least: float = 0.0, above: bool = False, also: str = ""
+    value: Any,
+    name: str,
+    *,
+    least: float = 0.0,
+    most: float = np.inf,
+    above: bool = False,
+    also: str = "",
 ) -> float:
-    """Return a finite number of at least `least` (or `above` it); `also` names other choices."""
+    """Return a finite number from `least` (or `above` it) to `most`; `also` names other choices."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not (number and np.isfinite(value) and (value > least if above else value >= least)):
+    if not (number and np.isfinite(value) and least <= value <= most) or (above and value == least):
         kind = "positive" if above or least > 0 else "non-negative"
         bound = f" of at least {least:g}" if least > 0 else ""
+        bound += f" of at most {most:g}" if most < np.inf else ""
         raise ValueError(f"{name} must be a {kind} number{bound}{also}, got {value!r}.")
     return float(value)
 

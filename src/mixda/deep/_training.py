@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from mixda._progress import Progress
-from mixda._validation import Array, check_positive_int
+from mixda._validation import Array, check_number, check_positive_int
 from mixda.estimators._base import MultiSourceClassifier, Source
 
 LabeledTensors = tuple[Tensor, Tensor]
@@ -105,8 +105,8 @@ class DeepClassifier(PortableModules, MultiSourceClassifier):
             check_positive_int(self.epochs, "epochs")
         if self.steps_per_epoch is not None:
             check_positive_int(self.steps_per_epoch, "steps_per_epoch")
-        check_number(self.learning_rate, "learning_rate", positive=True)
-        check_number(self.pretrain_learning_rate, "pretrain_learning_rate", positive=True)
+        check_number(self.learning_rate, "learning_rate", above=True)
+        check_number(self.pretrain_learning_rate, "pretrain_learning_rate", above=True)
         check_number(self.weight_decay, "weight_decay")
 
     def _make_encoder(self, inputs: Tensor) -> nn.Module:
@@ -332,16 +332,6 @@ def check_input_shape(shape: Any, n_features: int) -> tuple[int, ...]:
             f"({n_features}), got {shape!r}."
         )
     return tuple(int(size) for size in shape)
-
-
-def check_number(value: Any, name: str, positive: bool = False, most: float = math.inf) -> float:
-    """Return a finite number of at least zero, or above zero, and not above `most`."""
-    valid = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not (valid and math.isfinite(value) and 0 <= value <= most and (value > 0 or not positive)):
-        kind = "a positive number" if positive else "a number of at least 0"
-        limit = "" if most == math.inf else f" and at most {most:g}"
-        raise ValueError(f"{name} must be {kind}{limit}, got {value!r}.")
-    return float(value)
 
 
 def resolve_device(device: Any) -> torch.device:

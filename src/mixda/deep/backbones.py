@@ -19,12 +19,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from mixda._validation import Array, check_choice, check_positive_int, check_random_state
+from mixda._validation import (
+    Array,
+    check_choice,
+    check_number,
+    check_positive_int,
+    check_random_state,
+)
 from mixda.deep._training import (
     Network,
     PortableModules,
     check_input_shape,
-    check_number,
     copy_module,
     in_batches,
     isolated_generators,
@@ -219,7 +224,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         if self.epochs != 0:
             check_positive_int(self.epochs, "epochs")
         check_positive_int(self.batch_size, "batch_size")
-        check_number(self.learning_rate, "learning_rate", positive=True)
+        check_number(self.learning_rate, "learning_rate", above=True)
         check_number(self.weight_decay, "weight_decay")
 
     def _is_small(self) -> bool:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from mixda._validation import check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
     LabeledTensors,
     Network,
     Report,
-    check_number,
     cosine_rate,
     cross_entropy_steps,
     descend,

@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mixda._validation import Array, check_choice
+from mixda._validation import Array, check_choice, check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
     LabeledTensors,
     Network,
     Report,
-    check_number,
     cosine_rate,
     cross_entropy_steps,
     descend,

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
+from mixda._validation import check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
     LabeledTensors,
     Network,
     Report,
-    check_number,
     descend,
     encode_together,
     features_of,
@@ -171,7 +171,7 @@ class LtCMSDA(DeepClassifier):
         if isinstance(self.sigma, str) and self.sigma != "median":
             raise ValueError(f"sigma must be 'median' or a positive number, got {self.sigma!r}.")
         if not isinstance(self.sigma, str):
-            check_number(self.sigma, "sigma", positive=True)
+            check_number(self.sigma, "sigma", above=True)
 
     def _adapt(
         self, network: Network, sources: list[LabeledTensors], target: Tensor, report: Report

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from mixda._validation import check_choice, check_positive_int
+from mixda._validation import check_choice, check_number, check_positive_int
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
     LabeledTensors,
     Network,
     Report,
-    check_number,
     descend,
     encode_together,
 )
