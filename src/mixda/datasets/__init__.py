@@ -7,6 +7,12 @@ environment variable ``MIXDA_DATA`` names.
 from mixda.datasets._base import DomainDataset, DomainTask
 from mixda.datasets.cwru import load_cwru
 from mixda.datasets.digits import SCANNERS, Scanner, load_digit_scanners
+from mixda.datasets.features import (
+    load_cstr,
+    load_digits4,
+    load_gas_drift,
+    load_office_caltech,
+)
 from mixda.datasets.toy import make_shifted_toy, make_toy
 
 __all__ = [
@@ -14,8 +20,12 @@ __all__ = [
     "DomainDataset",
     "DomainTask",
     "Scanner",
+    "load_cstr",
     "load_cwru",
     "load_digit_scanners",
+    "load_digits4",
+    "load_gas_drift",
+    "load_office_caltech",
     "make_shifted_toy",
     "make_toy",
 ]

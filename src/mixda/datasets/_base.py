@@ -6,6 +6,7 @@ through which a method gets it, and target labels do not pass that door in `y`.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,9 @@ class DomainDataset:
     block : array-like of shape (n,), optional
         Rows of different blocks share no raw data (no overlapping windows, no common run). Split
         by `block`, never by row: it is what scikit-learn's splitters take as ``groups``.
+    sample_shape : tuple of int, optional
+        Shape of one sample before it became a row of `X`, for instance (variables, steps) of a
+        series: what deep backbones take as ``input_shape``. By default ``(d,)``.
 
     Examples
     --------
@@ -87,9 +91,14 @@ class DomainDataset:
     class_names: tuple[str, ...]
     description: str = ""
     block: Codes | None = None
+    sample_shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         X = check_array(self.X, "X", ndim=2)
+        shape = tuple(int(size) for size in self.sample_shape) or (X.shape[1],)
+        if math.prod(shape) != X.shape[1]:
+            raise ValueError(f"sample_shape {shape} does not fit rows of {X.shape[1]} features.")
+        object.__setattr__(self, "sample_shape", shape)
         names = {
             "domain_names": tuple(str(name) for name in self.domain_names),
             "class_names": tuple(str(name) for name in self.class_names),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mixda._validation import Array, check_choice, check_positive_int
 from mixda.datasets._base import DomainDataset, data_file
+from mixda.datasets._npz import read_arrays
 
 FILE = "cwru_raw_de12k.npz"
 SPEEDS = {0: 1797, 1: 1772, 2: 1750, 3: 1730}  # rpm at each load in hp
@@ -93,6 +94,11 @@ def load_cwru(
 
     records = _read_records(data_file(FILE, data_home), loads)
     names = [name for name in CLASSES if all((name, load) in records for load in loads)]
+    if not names:
+        raise ValueError(
+            f"{data_file(FILE, data_home)} has no class with a record at each of the loads {loads} "
+            "(keys such as 'B007_load0'); put the original file there."
+        )
     used = {(name, load): records[name, load] for load in loads for name in names}
     per_block = _windows_per_block(used, window, step, n_blocks, n_windows)
 
@@ -121,9 +127,9 @@ def _check_loads(loads: Sequence[int]) -> tuple[int, ...]:
 
 
 def _read_records(path: Path, loads: tuple[int, ...]) -> dict[tuple[str, int], Signal]:
-    with np.load(path, allow_pickle=False) as archive:
-        keys = {(name, load): f"{name}_load{load}" for load in loads for name in CLASSES}
-        return {pair: archive[key] for pair, key in keys.items() if key in archive.files}
+    keys = {(name, load): f"{name}_load{load}" for load in loads for name in CLASSES}
+    arrays = read_arrays(path, (), optional=keys.values())
+    return {pair: arrays[key] for pair, key in keys.items() if key in arrays}
 
 
 def _windows_per_block(
