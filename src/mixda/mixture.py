@@ -6,11 +6,9 @@ was fitted or transported.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import zipfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mixda._files import write_atomically
+from mixda._archive import read_archive, write_archive
+from mixda._density import LogGaussians as LogGaussians
+from mixda._density import log_gaussians as log_gaussians
+from mixda._density import normalize_log_rows as normalize_log_rows
 from mixda._validation import (
     LARGEST,
     Array,
@@ -34,12 +35,7 @@ if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
 
 FORMAT = "mixda.mixture"
-FORMAT_VERSION = 1
-
-_NOT_AN_ARCHIVE = (ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile)
-_LOG_2PI = float(np.log(2.0 * np.pi))
-_CHUNK_VALUES = 1 << 20  # numbers held at once per temporary array in a pass over samples
-_CANCELLATION = 1e7  # (m / s)² from which products would lose half of the digits of a density
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +56,11 @@ class Mixture:
         One distribution over the classes per component.
     classes : array-like of shape (nc,), optional
         The names of the classes, sorted or not: integers, strings, … Default ``0 … nc-1``.
+    feature_names : sequence of d str, optional
+        The columns that the mixture is over.
+    info : dict, optional
+        What else to remember, in JSON: by custom "name", "n_samples" and "preprocessing" (a list
+        of words). Kept by files, not looked at by ``==``.
 
     Examples
     --------
@@ -76,6 +77,8 @@ class Mixture:
     stds: Array
     labels: Array | None = None
     classes: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         means = check_array(self.means, "means", ndim=2)
@@ -95,7 +98,10 @@ class Mixture:
             ("labels", labels),
             ("classes", classes),
         ):
-            object.__setattr__(self, name, _frozen(array))
+            object.__setattr__(self, name, frozen(array))
+        names = _check_feature_names(self.feature_names, means.shape[1])
+        object.__setattr__(self, "feature_names", names)
+        object.__setattr__(self, "info", check_json(self.info, "info"))
 
     @property
     def n_components(self) -> int:
@@ -217,19 +223,70 @@ class Mixture:
         draws = rng.random((n_samples, 1)) * cumulative[:, -1:]
         return X, self.classes[(draws >= cumulative).sum(axis=1)]
 
+    def moments(self) -> tuple[Array, Array]:
+        r"""Mean and standard deviation of every feature, two arrays of shape (d,).
+
+        .. math:: \mu = \sum_k p_k m_k, \qquad
+                  \sigma^2 = \sum_k p_k \bigl(s_k^2 + (m_k - \mu)^2\bigr)
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> Mixture([0.5, 0.5], [[-3.0], [3.0]], [[4.0], [4.0]]).moments()
+        (array([0.]), array([5.]))
+        """
+        mean: Array = self.weights @ self.means
+        variance = self.weights @ (self.stds**2 + (self.means - mean) ** 2)
+        return mean, np.sqrt(variance)
+
+    def affine(self, mean: ArrayLike, scale: ArrayLike) -> Mixture:
+        r"""Return the mixture of :math:`(x - \mu) / \sigma`; `mean` and `scale` have shape (d,).
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> q = Mixture([1.0], [[5.0]], [[4.0]]).affine([1.0], [2.0])
+        >>> q.means, q.stds
+        (array([[2.]]), array([[2.]]))
+        """
+        mean, scale = check_array(mean, "mean", ndim=1), check_array(scale, "scale", ndim=1)
+        if mean.shape != scale.shape or len(mean) != self.n_features or not scale.all():
+            raise ValueError(
+                f"mean and scale must each hold {self.n_features} numbers, and scale no zero."
+            )
+        return replace(self, means=(self.means - mean) / scale, stds=self.stds / np.abs(scale))
+
+    def marginal(self, feature_names: Sequence[str]) -> Mixture:
+        """Return the mixture over the named features alone, in the given order.
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> p = Mixture([1.0], [[1.0, 2.0]], [[1.0, 1.0]], feature_names=["a", "b"])
+        >>> p.marginal(["b", "a"]).means
+        array([[2., 1.]])
+        """
+        known = self.feature_names
+        if known is None:
+            raise ValueError("this mixture has no feature names to choose from.")
+        missing = [name for name in feature_names if name not in known]
+        if missing:
+            raise ValueError(f"this mixture has no feature {missing[0]!r}, only {list(known)}.")
+        columns = [known.index(name) for name in feature_names]
+        means, stds = self.means[:, columns], self.stds[:, columns]
+        return replace(self, means=means, stds=stds, feature_names=tuple(feature_names))
+
     def save(self, path: str | Path) -> None:
         """Write the mixture to `path` (customarily ``.gmm``), atomically.
 
         The file is a NumPy ``.npz`` archive without pickles: `weights`, `means`, `stds`, for a
         labelled mixture `labels` and `classes`, and `header`, a JSON text with the names of the
-        format and its version and a SHA-256 of the arrays. ``numpy.load(path)`` opens it.
+        format, its version, the feature names, `info`, the version of mixda and a SHA-256 of it
+        all. ``numpy.load(path)`` opens it.
         """
-        arrays = self._arrays()
-        header = {"format": FORMAT, "version": FORMAT_VERSION, "sha256": _digest(arrays)}
-        buffer = io.BytesIO()
-        entries: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
-        np.savez_compressed(buffer, **entries)
-        write_atomically(path, buffer.getvalue())
+        header = {"format": FORMAT, "version": FORMAT_VERSION}
+        remembered = {"feature_names": self.feature_names, "info": self.info}
+        write_archive(path, {**header, **remembered}, self._arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> Mixture:
@@ -245,24 +302,14 @@ class Mixture:
         ...     Mixture.load(os.path.join(folder, "p.gmm")) == p
         True
         """
-        arrays = _read_arrays(Path(path))
+        header, arrays = read_archive(path, {FORMAT: FORMAT_VERSION})
+        return cls._from_archive(path, header, arrays)
+
+    @classmethod
+    def _from_archive(cls, path: str | Path, header: dict[str, Any], arrays: Any) -> Mixture:
         try:
-            header = json.loads(str(arrays.pop("header")))
-            known = header["format"] == FORMAT
-            version, digest = int(header["version"]), header["sha256"]
-        except (KeyError, TypeError, ValueError):
-            known = False
-        if not known:
-            raise ValueError(f"{path} is not a mixture file written by mixda.")
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"{path} has format version {version}, this mixda reads up to {FORMAT_VERSION}; "
-                "upgrade mixda to open it."
-            )
-        if digest != _digest(arrays):
-            raise ValueError(f"{path} is damaged (its checksum does not match); copy it again.")
-        try:
-            return cls(**arrays)
+            remembered = {"feature_names": header.get("feature_names"), "info": header.get("info")}
+            return cls(**arrays, **remembered)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} does not hold a valid mixture: {error}") from None
 
@@ -317,8 +364,10 @@ class Mixture:
         if not isinstance(other, Mixture):
             return NotImplemented
         mine, theirs = self._arrays(), other._arrays()
-        return mine.keys() == theirs.keys() and all(
-            np.array_equal(mine[name], theirs[name]) for name in mine
+        return (
+            mine.keys() == theirs.keys()
+            and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+            and self.feature_names == other.feature_names
         )
 
     def __hash__(self) -> int:
@@ -329,7 +378,7 @@ class Mixture:
         return f"Mixture(n_components={self.n_components}, n_features={self.n_features}{classes})"
 
     def __reduce__(self) -> tuple[type[Mixture], tuple[Any, ...]]:
-        return Mixture, (self.weights, self.means, self.stds, self.labels, self.classes)
+        return Mixture, tuple(getattr(self, part.name) for part in fields(self))
 
     @cached_property
     def _log_weights(self) -> Array:
@@ -363,94 +412,6 @@ class Mixture:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
-def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
-    r"""Log-densities of axis-aligned Gaussians, :math:`\log\mathcal{N}(x_i; m_k, s_k)`.
-
-    Two matrix products around a common centre; for the components where cancellation would cost
-    half of the digits (spread far below the distance to that centre), plain differences instead.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    means, stds : ndarray of shape (K, d), stds > 0
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mixda.mixture import log_gaussians
-    >>> log_gaussians(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
-    array([[-0.91893853]])
-    """
-    n, d = X.shape
-    center = means.mean(axis=0)
-    kernel = LogGaussians.around(means - center, stds)
-    out = np.empty((means.shape[0], n))
-    step = max(1, _CHUNK_VALUES // d)
-    for start in range(0, n, step):
-        x = X[start : start + step] - center
-        out[:, start : start + step] = kernel(x, np.square(x))
-    by_sample: Array = out.T
-    return by_sample
-
-
-@dataclass(frozen=True, eq=False)
-class LogGaussians:
-    r"""The one density kernel: :math:`c_k + x \cdot m_k/s_k^2 - x^2 \cdot 1/(2 s_k^2)`.
-
-    Samples and means are given relative to a centre near both. Rows are components, so that
-    reductions over components run along contiguous memory.
-    """
-
-    constants: Array  # (K, 1)
-    linear: Array  # (K, d)
-    quadratic: Array  # (K, d)
-    means: Array
-    stds: Array
-    distant: tuple[int, ...]  # components where the products would cancel
-
-    @classmethod
-    def around(cls, means: Array, stds: Array) -> LogGaussians:
-        """Prepare the densities of components whose `means` are already centred."""
-        precisions = stds**-2.0
-        linear = means * precisions
-        squares = means * linear
-        constants = -0.5 * (means.shape[1] * _LOG_2PI + squares.sum(axis=1))
-        constants -= np.log(stds).sum(axis=1)
-        distant = np.flatnonzero(squares.max(axis=1) >= _CANCELLATION)
-        precisions *= -0.5
-        return cls(constants[:, None], linear, precisions, means, stds, tuple(distant.tolist()))
-
-    def __call__(self, x: Array, squares: Array) -> Array:
-        """Log-densities of centred samples `x` (n, d), given their `squares`: shape (K, n)."""
-        out: Array = self.linear @ x.T
-        out += self.quadratic @ squares.T
-        out += self.constants
-        for k in self.distant:
-            scaled = (x - self.means[k]) / self.stds[k]
-            constant = self.means.shape[1] * _LOG_2PI + 2.0 * np.log(self.stds[k]).sum()
-            out[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constant)
-        return out
-
-
-def normalize_log_rows(log_joint: Array) -> Array:
-    """Turn rows of log-weights into probabilities in place; return their log-sum-exp, shape (n,).
-
-    The largest weight of a row is taken out first, so nothing underflows.
-    """
-    largest = log_joint.max(axis=1)
-    log_joint -= largest[:, None]
-    np.exp(log_joint, out=log_joint)
-    total: Array = log_joint.sum(axis=1)
-    log_joint /= total[:, None]
-    np.log(total, out=total)
-    total += largest
-    return total
-
-
 def _check_labels(
     labels: ArrayLike | None, classes: ArrayLike | None, n_components: int
 ) -> tuple[Array | None, NDArray[Any] | None]:
@@ -475,34 +436,34 @@ def _check_labels(
     return labels, names
 
 
-def _frozen(array: NDArray[Any] | None) -> NDArray[Any] | None:
+def _check_feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    names = tuple(str(name) for name in names)
+    if len(names) != n_features or len(set(names)) != n_features:
+        raise ValueError(
+            f"feature_names must be {n_features} different names, one per feature, got {names!r}."
+        )
+    return names
+
+
+def check_json(value: Any, name: str) -> dict[str, Any]:
+    """Return a deep copy of a dictionary as JSON keeps it; None is the empty one."""
+    if value is None or value == {}:
+        return {}
+    try:
+        copy = json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name} must be a dictionary of JSON values: {error}.") from None
+    if not isinstance(copy, dict):
+        raise ValueError(f"{name} must be a dictionary of JSON values, got {value!r}.")
+    return copy
+
+
+def frozen(array: Any) -> Any:
+    """Return the array, or a copy of it, so that nobody can write to it; None stays None."""
     if array is None or not (array.flags.writeable or array.base is not None):
         return array
     array = array.copy()  # also of a read-only view: its owner may still write
     array.flags.writeable = False
     return array
-
-
-def _digest(arrays: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise ValueError(f"{path} does not exist.") from None
-    except OSError as error:
-        if error.errno is not None:
-            raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-        raise ValueError(f"{path} is not a mixture file written by mixda.") from None
-    except _NOT_AN_ARCHIVE:
-        raise ValueError(f"{path} is not a mixture file written by mixda, or is cut off.") from None
-    except Exception as error:  # a damaged archive can fail anywhere in zlib, struct or ast
-        raise ValueError(f"{path} is damaged ({type(error).__name__}); copy it again.") from None

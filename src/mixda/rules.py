@@ -1,0 +1,320 @@
+"""The closed set of rules a saved classifier is made of: numbers and fixed formulas, never code.
+
+A rule is a frozen value that maps rows to rows. `rule_of` turns fitted scikit-learn objects into
+rules, `to_state` and `from_state` turn rules into names and arrays and back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._archive import pack, unpack
+from mixda._validation import Array, check_array, check_number
+from mixda.mixture import Mixture, frozen, normalize_log_rows
+
+_LEAST = 1e-300  # of a probability whose logarithm is taken
+
+
+class Rule:
+    """Base of all rules: a pure function of rows, ``rule(X)`` of shape (n, d) → (n, m)."""
+
+    def __call__(self, X: Array) -> Array:
+        """Apply the rule to the rows of `X`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Rule):
+    r"""Standardisation :math:`z = (x - \mu) / \sigma`; `mean` and `scale` have shape (d,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Affine
+    >>> Affine(np.array([1.0]), np.array([2.0]))(np.array([[5.0]]))
+    array([[2.]])
+    """
+
+    mean: Array
+    scale: Array
+
+    def __post_init__(self) -> None:
+        _set(self, mean=check_array(self.mean, "mean", 1))
+        _set(self, scale=check_array(self.scale, "scale", 1))
+        if self.mean.shape != self.scale.shape or (self.scale == 0).any():
+            raise ValueError(
+                f"scale must hold {len(self.mean)} numbers other than zero, one per mean."
+            )
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return (X - self.mean) / self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Rule):
+    r"""Linear map :math:`z = x W + b`; `coef` has shape (d, m), `intercept` (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Linear
+    >>> Linear(np.array([[2.0], [1.0]]), np.array([1.0]))(np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    coef: Array
+    intercept: Array
+
+    def __post_init__(self) -> None:
+        _set(self, coef=check_array(self.coef, "coef", 2))
+        _set(self, intercept=check_array(self.intercept, "intercept", 1))
+        if self.coef.shape[1] != len(self.intercept):
+            raise ValueError(
+                f"coef has shape {self.coef.shape}, but there are {len(self.intercept)} intercepts."
+            )
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return X @ self.coef + self.intercept
+
+
+@dataclass(frozen=True, eq=False)
+class ReLU(Rule):
+    """The positive part of every number."""
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return np.maximum(X, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Rule):
+    """One where a number is positive, else zero: the votes of two-class decisions."""
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return (X > 0.0).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid(Rule):
+    r"""The logistic function :math:`1 / (1 + e^{-x})` of every number."""
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        from scipy.special import expit
+
+        return np.asarray(expit(X))
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Rule):
+    r"""Probabilities :math:`e^{x_c} / \sum_{c'} e^{x_{c'}}` from rows of scores."""
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        proba = np.array(X, dtype=np.float64)
+        normalize_log_rows(proba)
+        return proba
+
+
+@dataclass(frozen=True, eq=False)
+class Normalize(Rule):
+    """Positive scores plus `least`, divided by the sum of their row."""
+
+    least: float = 0.0
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        scores = X + self.least
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Rule):
+    """One at the largest score of a row (the first of equals): for heads that only decide."""
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        proba = np.zeros(X.shape)
+        proba[np.arange(len(X)), X.argmax(axis=1)] = 1.0
+        return proba
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(Rule):
+    r"""Class probabilities :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}` of a labelled mixture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda import Mixture
+    >>> from mixda.rules import Posterior
+    >>> p = Mixture([0.5, 0.5], [[0.0], [9.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+    >>> Posterior(p)(np.array([[4.5]]))
+    array([[0.5, 0.5]])
+    """
+
+    mixture: Mixture
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mixture, Mixture) or not self.mixture.is_labeled:
+            raise ValueError("Posterior needs a labelled mixture.")
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return self.mixture.predict_proba(X)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain(Rule):
+    """One rule after the other; an empty chain leaves its rows as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Affine, Chain, ReLU
+    >>> Chain((Affine(np.array([1.0]), np.array([1.0])), ReLU()))(np.array([[0.0], [3.0]]))
+    array([[0.],
+           [2.]])
+    """
+
+    steps: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        _set(self, steps=_check_rules(self.steps))
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        for step in self.steps:
+            X = step(X)
+        return X
+
+
+@dataclass(frozen=True, eq=False)
+class Average(Rule):
+    r"""Weighted average :math:`\sum_i w_i r_i(x)` of rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Average, OneHot, Softmax
+    >>> Average(np.array([0.5, 0.5]), (OneHot(), Softmax()))(np.array([[0.0, 0.0]]))
+    array([[0.75, 0.25]])
+    """
+
+    weights: Array
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        _set(self, weights=check_array(self.weights, "weights", 1))
+        _set(self, rules=_check_rules(self.rules, len(self.weights)))
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        total = self.weights[0] * self.rules[0](X)
+        for weight, rule in zip(self.weights[1:], self.rules[1:], strict=True):
+            total += weight * rule(X)
+        return np.asarray(total)
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Rule):
+    r"""Normalised product of probabilities, :math:`\propto \prod_i p_i(y \mid x)^{a_i}`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Product, Softmax
+    >>> p = Softmax()
+    >>> Product(np.array([1.0, 1.0]), (p, p))(np.log([[0.2, 0.8]])).round(3)
+    array([[0.059, 0.941]])
+    """
+
+    powers: Array
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        _set(self, powers=check_array(self.powers, "powers", 1))
+        _set(self, rules=_check_rules(self.rules, len(self.powers)))
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        parts = zip(self.powers, self.rules, strict=True)
+        logs = sum(power * np.log(np.maximum(rule(X), _LEAST)) for power, rule in parts)
+        return Softmax()(np.asarray(logs))
+
+
+@dataclass(frozen=True, eq=False)
+class Reweight(Rule):
+    r"""Shifted odds, :math:`\propto p(y \mid x)^{a} e^{b_y}`: new class weights, a temperature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Reweight
+    >>> Reweight(np.log([1.0, 3.0]))(np.array([[0.5, 0.5]])).round(2)
+    array([[0.25, 0.75]])
+    """
+
+    log_odds: Array
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        _set(self, log_odds=check_array(self.log_odds, "log_odds", 1))
+        check_number(self.power, "power")
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return Softmax()(self.power * np.log(np.maximum(X, _LEAST)) + self.log_odds)
+
+
+RULES: tuple[type[Rule], ...] = (
+    Affine,
+    Linear,
+    ReLU,
+    Step,
+    Sigmoid,
+    Softmax,
+    Normalize,
+    OneHot,
+    Posterior,
+    Chain,
+    Average,
+    Product,
+    Reweight,
+)
+
+
+def to_state(rule: Rule) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return a rule as a JSON tree and named arrays.
+
+    Examples
+    --------
+    >>> from mixda.rules import Chain, ReLU, to_state
+    >>> to_state(Chain((ReLU(),)))[0]
+    {'kind': 'Chain', 'fields': {'steps': [{'kind': 'ReLU', 'fields': {}}]}}
+    """
+    return pack(rule, (*RULES, Mixture))
+
+
+def from_state(tree: Any, arrays: dict[str, NDArray[Any]]) -> Rule:
+    """Return the rule that `to_state` took apart; unknown kinds are refused.
+
+    Examples
+    --------
+    >>> from mixda.rules import ReLU, from_state, to_state
+    >>> from_state(*to_state(ReLU()))
+    ReLU()
+    """
+    rule = unpack(tree, arrays, (*RULES, Mixture))
+    if not isinstance(rule, Rule):
+        raise ValueError(f"a rule is needed, got {type(rule).__name__}.")
+    return rule
+
+
+def _set(rule: Rule, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(rule, name, frozen(value) if isinstance(value, np.ndarray) else value)
+
+
+def _check_rules(rules: Any, size: int | None = None) -> tuple[Rule, ...]:
+    rules = tuple(rules)
+    strangers = [type(rule).__name__ for rule in rules if not isinstance(rule, Rule)]
+    if strangers:
+        raise ValueError(f"a rule is needed, got {strangers[0]}.")
+    if size is not None and (size == 0 or len(rules) != size):
+        raise ValueError(f"there must be one rule per number, got {len(rules)} for {size}.")
+    return rules
