@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -20,6 +23,26 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """Give a file to write to that takes the place of `path` at the end, if nothing was raised.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mixda._files import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "a.txt") as file:
+    ...         _ = file.write(b"one, ")
+    ...         _ = file.write(b"two")
+    ...     (Path(folder) / "a.txt").read_bytes()
+    b'one, two'
+    """
     path = Path(path)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -27,7 +50,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         raise ValueError(f"{path} cannot be written: {error.strerror}.") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         umask = os.umask(0)

@@ -1,0 +1,314 @@
+"""Reading users' tables: pandas writes the files and is the oracle; every mistake is a sentence."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow")
+
+from mixda.tables import class_names, expand_paths, open_table, write_table
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "speed": rng.normal(size=50),
+            "load": rng.integers(0, 9, 50),
+            "on": rng.random(50) > 0.5,
+            "state": rng.choice(["ok", "worn", "broken"], 50),
+            "site": rng.choice([3, 7], 50),
+        }
+    )
+
+
+def write(frame, path, **options):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".npz":
+        X = frame[["speed", "load", "on"]].to_numpy(np.float64)
+        names = np.array(["speed", "load", "on"])
+        arrays = {"y": frame["state"].to_numpy(str), "d": frame["site"].to_numpy()}
+        np.savez(path, X=X, feature_names=names, **arrays)
+    else:
+        frame.to_csv(path, index=False, **options)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_reads_what_pandas_wrote(tmp_path, frame, suffix, rows):
+    path = write(frame, tmp_path / f"a{suffix}")
+    label, domain = ("y", "d") if suffix == ".npz" else ("state", "site")
+    samples = open_table(path).read(label=label, domain=domain, rows=rows)
+    assert samples.feature_names == ("speed", "load", "on")
+    np.testing.assert_array_equal(
+        samples.X, frame[["speed", "load", "on"]].to_numpy(np.float64)
+    )  # csv too: both sides write and read the shortest decimal that is exact
+    assert samples.y.tolist() == frame["state"].tolist()
+    assert samples.domain.tolist() == frame["site"].astype(str).tolist()
+    assert samples.dropped == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sep": ";"},
+        {"sep": ";", "decimal": ","},
+        {"sep": "\t"},
+        {"sep": "|"},
+        {"encoding": "utf-8-sig"},
+        {"encoding": "latin-1"},
+        {"encoding": "utf-16"},
+        {"sep": ";", "encoding": "utf-16", "decimal": ","},
+        {"lineterminator": "\r\n"},
+        {"quoting": 1},
+    ],
+    ids=str,
+)
+def test_csv_dialects(tmp_path, frame, options):
+    frame = frame.rename(columns={"state": "état"}).replace({"worn": "usé, très"})
+    path = write(frame, tmp_path / "a.csv", **options)
+    samples = open_table(path).read(features=["load", "speed"], label="état")
+    np.testing.assert_array_equal(samples.X, frame[["load", "speed"]].to_numpy(np.float64))
+    assert samples.y.tolist() == frame["état"].tolist()
+
+
+def test_compressed_csv_and_the_index_of_pandas(tmp_path, frame):
+    path = tmp_path / "a.csv.gz"
+    with gzip.open(path, "wt") as file:
+        frame.to_csv(file)  # writes the index as a column without a name
+    assert open_table(path).columns == tuple(frame.columns)
+
+
+def test_names_and_classes_without_the_blanks_around_them(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a , b,state \n1, 2, ok\n3,4 ,worn\n")
+    samples = open_table(path).read(label="state")
+    assert samples.feature_names == ("a", "b")
+    assert samples.y.tolist() == ["ok", "worn"]
+
+
+def test_integers_that_turn_out_to_be_decimals_after_megabytes(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n" + "1,2\n" * 1_500_000 + "0.5,2\n")
+    X = open_table(path).read().X
+    assert X[0, 0] == 1.0
+    assert X[-1, 0] == 0.5
+
+
+def test_a_word_after_megabytes_is_named_with_its_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n" + "1,2\n" * 1_500_000 + "1,oops\n")
+    with pytest.raises(ValueError, match=r"'b' has 'oops' in row 1500001, not a number"):
+        open_table(path).read()
+
+
+def test_several_files_are_one_table(tmp_path, frame):
+    write(frame[:20], tmp_path / "a.csv")
+    write(frame[20:][frame.columns[::-1]], tmp_path / "b.parquet")  # another order of the columns
+    for paths in (tmp_path, [tmp_path / "a.csv", tmp_path / "b.parquet"], str(tmp_path / "[ab].*")):
+        table = open_table(paths)
+        samples = table.read(label="state", drop=["site"])
+        assert table.n_rows == 50
+        np.testing.assert_array_equal(samples.X, frame[list(samples.feature_names)].to_numpy(float))
+        assert samples.y.tolist() == frame["state"].tolist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_batches_know_their_place_and_are_no_longer_than_asked(tmp_path, frame, suffix):
+    paths = [write(frame, tmp_path / f"{name}{suffix}") for name in "ab"]
+    batches = list(open_table(paths).batches(["load", "state"], rows=15))
+    assert [(b.file.stem, b.first_row, len(b)) for b in batches] == [
+        (name, first, n) for name in "ab" for first, n in ((0, 15), (15, 15), (30, 15), (45, 5))
+    ]
+    assert np.concatenate([b.arrays["load"] for b in batches]).dtype == np.float64
+    states = np.concatenate([b.arrays["state"] for b in batches])
+    assert states.tolist() == 2 * frame["state"].tolist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_with_missing_values_are_dropped_on_demand(tmp_path, frame, suffix):
+    frame = frame.astype({"speed": float, "state": object})
+    frame.loc[3, "speed"], frame.loc[5, "state"], frame.loc[8, "speed"] = np.nan, None, np.inf
+    table = open_table(write(frame, tmp_path / f"a{suffix}"))
+    samples = table.read(label="state", missing="drop")
+    kept = [k for k in range(50) if k not in (3, 5, 8)]
+    assert samples.dropped == 3
+    assert samples.y.tolist() == frame["state"][kept].tolist()
+    with pytest.raises(ValueError, match=r"column 'speed' has no value in row 4"):
+        table.read(label="state")
+    with pytest.raises(ValueError, match=r"column 'state' has no value in row 6"):
+        table.read(["load"], label="state")
+
+
+def test_columns_only_copied_keep_their_type(tmp_path):
+    exact = 2**60 + 1  # would be another number as a float64
+    frame = pd.DataFrame({"id": [exact, 5], "a": [1.0, 2.0]})
+    for path in (write(frame, tmp_path / "a.csv"), write(frame, tmp_path / "a.parquet")):
+        (batch,) = open_table(path).batches(["id"], as_written=["id"])
+        assert [int(v) for v in batch.values("id")] == [exact, 5]
+
+
+def test_class_names():
+    assert class_names(np.array([1.0, 3.0])).tolist() == [1, 3]
+    assert class_names(np.array([0.5, 3.0])).tolist() == ["0.5", "3.0"]
+    assert class_names(np.array([True, False])).tolist() == ["True", "False"]
+    assert class_names(np.array(["nan", "1"])).tolist() == ["nan", "1"]
+
+
+MISTAKES = {
+    "empty.csv": ("", "is empty"),
+    "names.csv": ("a,b\n", "column names but no rows"),
+    "twice.csv": ("a,a\n1,2\n", "more than one column 'a'"),
+    "unnamed.csv": ("a,,b\n1,2,3\n", "column 2 has no name"),
+    "numbers.csv": ("1.5,2\n3,4\n", "numbers in its first line"),
+    "ragged.csv": ("a,b\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
+    "words.csv": ("a,b\nx,y\n", "no column of numbers"),
+    "infinite.csv": ("a,b\n1,2\ninf,2\n", "column 'a' has an infinite value in row 2"),
+    "hole.csv": ("a,b\n1,2\n,2\n", "column 'a' has no value in row 2"),
+    "holes.csv": ("a,b\n,\n,\n", "no column of numbers"),
+    "book.xlsx": ("PK", "save spreadsheets as csv"),
+    "binary.csv": ("a\0b", "is not a text file"),
+    "text.parquet": ("a,b\n1,2\n", "cannot be read as a table"),
+    "text.npz": ("a,b\n1,2\n", "cannot be read as a table"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_answered_with_a_sentence(tmp_path, name):
+    text, message = MISTAKES[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        open_table(tmp_path / name).read()
+    assert name in str(caught.value)
+
+
+def test_choice_of_columns_is_checked(tmp_path, frame):
+    table = open_table(write(frame, tmp_path / "a.csv"))
+    with pytest.raises(ValueError, match=r"no column 'sped'; its columns are 'speed', 'load'"):
+        table.read(["sped"])
+    with pytest.raises(ValueError, match=r"column 'state' is not made of numbers \(text\)"):
+        table.read(["speed", "state"])
+    with pytest.raises(ValueError, match="no column 'class'"):
+        table.read(label="class")
+    frame["load"] = "heavy"
+    both = open_table([tmp_path / "a.csv", write(frame, tmp_path / "b.csv")])
+    with pytest.raises(ValueError, match=r"b\.csv: column 'load' .* of numbers in .*a\.csv"):
+        both.read(label="state")
+    write(frame.drop(columns="site"), tmp_path / "c.csv")
+    with pytest.raises(ValueError, match=r"c\.csv has no column 'site', which .*a\.csv has"):
+        open_table([tmp_path / "a.csv", tmp_path / "c.csv"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Z": np.zeros(3)}, "has no array X"),
+        ({"X": np.zeros(3)}, r"numbers of shape \(n, d\)"),
+        ({"X": np.zeros((3, 2)), "y": np.zeros(4)}, r"y has shape \(4,\), but X has 3 rows"),
+        ({"X": np.zeros((3, 2)), "feature_names": np.array(["a"])}, "1 feature_names for 2"),
+        ({"X": np.array([[None]], dtype=object)}, "cannot be read"),
+    ],
+)
+def test_npz_mistakes(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        open_table(tmp_path / "a.npz")
+
+
+def test_paths(tmp_path):
+    for paths, message in (
+        ("nowhere.csv", "does not exist"),
+        (str(tmp_path / "*.csv"), "matches no file"),
+        (tmp_path, "is a folder without"),
+        ([], "no file was given"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            expand_paths(paths)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_written_tables_come_back(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    labels = ["a,b", 'say "x"', None]
+    batches = [{"label": labels, "p": [0.1, 1e-300, 1 / 3]}, {"label": ["é"], "p": [2.0]}]
+    assert write_table(path, batches) == 4
+    back = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    assert back["p"].tolist() == [0.1, 1e-300, 1 / 3, 2.0]
+    assert back["label"].fillna("none").tolist() == ["a,b", 'say "x"', "none", "é"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"old")
+
+    def batches():
+        yield {"p": [1.0]}
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_table(path, batches())
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_where_tables_are_written_is_checked(tmp_path):
+    with pytest.raises(ValueError, match=r"must end in \.csv or \.parquet"):
+        write_table(tmp_path / "out.xlsx", [{"p": [1.0]}])
+    with pytest.raises(ValueError, match="nowhere does not exist"):
+        write_table(tmp_path / "nowhere" / "out.csv", [{"p": [1.0]}])
+    with pytest.raises(ValueError, match="nothing to write"):
+        write_table(tmp_path / "out.csv", [])
+
+
+@pytest.fixture(scope="module")
+def good_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("good")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame["state"] = rng.choice(["ok", "worn"], 40)
+    frame.to_csv(folder / "g.csv", index=False)
+    frame.to_parquet(folder / "g.parquet")
+    np.savez_compressed(folder / "g.npz", X=frame[list("abc")], y=frame["state"].to_numpy(str))
+    np.save(folder / "g.npy", frame[list("abc")].to_numpy())
+    return {path.suffix: path.read_bytes() for path in folder.iterdir()}
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(good_files, tmp_path_factory, data):
+    suffix = data.draw(st.sampled_from(sorted(good_files)))
+    content = data.draw(damaged(good_files[suffix]))
+    path = Path(tmp_path_factory.getbasetemp()) / f"damaged{suffix}"
+    path.write_bytes(content)
+    message = ""
+    try:
+        samples = open_table(path).read()
+    except ValueError as error:
+        message = str(error)
+    else:
+        assert np.isfinite(samples.X).all()
+    assert "\n" not in message
+    assert not message or "damaged" in message  # the name of the file
+
+
+@st.composite
+def damaged(draw, content):
+    """Truncated, with flipped bits, or foreign bytes altogether."""
+    kind = draw(st.sampled_from(["cut", "flip", "foreign"]))
+    if kind == "foreign":
+        return draw(st.binary(max_size=200))
+    if kind == "cut":
+        return content[: draw(st.integers(0, len(content) - 1))]
+    broken = bytearray(content)
+    for _ in range(draw(st.integers(1, 8))):
+        broken[draw(st.integers(0, len(content) - 1))] ^= 1 << draw(st.integers(0, 7))
+    return bytes(broken)
