@@ -1,0 +1,40 @@
+"""Benchmarks: tasks × methods × seeds, resumable, with tables and figures against the paper.
+
+`run` writes one file per cell into a folder; `table`, `compare` and `figure` read that folder.
+"""
+
+from mixda.benchmark._cells import Cell, read_records
+from mixda.benchmark._features import FEATURES
+from mixda.benchmark._methods import METHODS
+from mixda.benchmark._render import compare, table
+from mixda.benchmark._runner import RunSummary, run
+from mixda.benchmark._suites import ABLATIONS, SUITES
+from mixda.benchmark._summary import (
+    Ranking,
+    Row,
+    Table,
+    critical_difference,
+    rank_accuracies,
+    rank_methods,
+    summarize,
+)
+
+__all__ = [
+    "ABLATIONS",
+    "FEATURES",
+    "METHODS",
+    "SUITES",
+    "Cell",
+    "Ranking",
+    "Row",
+    "RunSummary",
+    "Table",
+    "compare",
+    "critical_difference",
+    "rank_accuracies",
+    "rank_methods",
+    "read_records",
+    "run",
+    "summarize",
+    "table",
+]

@@ -1,0 +1,148 @@
+"""A cell of a benchmark, one JSON file each: written whole when it ends, found again by its key.
+
+The key is a digest of everything that decides the outcome, so other settings are another cell and
+a finished cell is never run twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mixda._files import write_atomically
+
+_STALE = 3600.0  # seconds after which a temporary file of a killed run is rubbish
+_ERROR = ".error.json"
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What decides an outcome.
+
+    Attributes
+    ----------
+    suite : str
+        Name of the suite, as the user gave it.
+    data, features, rows, fingerprint
+        Where the samples come from, how they become features, how many rows of a domain are
+        kept (None: all), and a digest of the arrays.
+    target, method : str
+    seed : int
+        Of the method; the held-out fold is ``seed % n_folds``.
+    settings : dict
+        Hyper-parameters that differ from the method's defaults.
+    head : str
+        Classifier that is trained on samples of a target mixture.
+    experiment : str
+        "accuracy", "interpolation" or "trajectory".
+
+    Examples
+    --------
+    >>> from mixda.benchmark import Cell
+    >>> a = Cell("toy", "toy", "raw", None, "f00d", "target", "GMMWBT", 0)
+    >>> b = Cell("toy", "toy", "raw", None, "f00d", "target", "GMMWBT", 0, {"beta": 2.0})
+    >>> a.key[:21], a.key == b.key
+    ('toy-target-GMMWBT-s0-', False)
+    """
+
+    suite: str
+    data: str
+    features: str
+    rows: int | None
+    fingerprint: str
+    target: str
+    method: str
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    head: str = "logistic"
+    experiment: str = "accuracy"
+
+    @property
+    def key(self) -> str:
+        """Name of the cell's file, without its ending."""
+        words = (Path(self.suite).stem, self.target, self.method)
+        name = "-".join(slug(word) for word in words)
+        return f"{name}-s{self.seed}-{digest(asdict(self))}"
+
+
+def digest(value: Any) -> str:
+    """Twelve hexadecimal digits of anything that JSON can hold."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def slug(text: str) -> str:
+    """Letters, digits and dashes of a name, for a file."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40] or "x"
+
+
+def is_done(folder: Path, cell: Cell) -> bool:
+    """Whether the cell has been finished in this folder."""
+    return _path(folder, cell).is_file()
+
+
+def write_result(folder: Path, cell: Cell, outcome: Record) -> None:
+    """Write a finished cell, and forget that it ever failed."""
+    _write(_path(folder, cell), {"cell": asdict(cell), **outcome})
+    _error_path(folder, cell).unlink(missing_ok=True)
+
+
+def write_error(folder: Path, cell: Cell, outcome: Record) -> None:
+    """Write why a cell failed; it is tried again in the next run."""
+    _write(_error_path(folder, cell), {"cell": asdict(cell), **outcome})
+
+
+def read_records(folder: str | Path) -> list[Record]:
+    """Read all cells of a run, finished (with ``accuracy``) and failed (with ``error``).
+
+    Parameters
+    ----------
+    folder : str or Path
+        The ``out`` of `mixda.benchmark.run`.
+
+    Examples
+    --------
+    >>> from mixda.benchmark import read_records
+    >>> read_records("no/such/run")
+    Traceback (most recent call last):
+    ...
+    ValueError: no/such/run holds no benchmark run; give the folder that ... --out made.
+    """
+    cells = Path(folder) / "cells"
+    records = [json.loads(path.read_bytes()) for path in sorted(cells.glob("*.json"))]
+    if not records:
+        raise ValueError(
+            f"{folder} holds no benchmark run; give the folder that mixda bench run … --out made."
+        )
+    finished = {digest(record["cell"]) for record in records if "error" not in record}
+    return [r for r in records if "error" not in r or digest(r["cell"]) not in finished]
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files that a killed run left long ago."""
+    for path in folder.glob("*/.*"):
+        if path.is_file() and time.time() - path.stat().st_mtime > _STALE:
+            path.unlink(missing_ok=True)
+
+
+def _path(folder: Path, cell: Cell) -> Path:
+    return folder / "cells" / f"{cell.key}.json"
+
+
+def _error_path(folder: Path, cell: Cell) -> Path:
+    return folder / "cells" / f"{cell.key}{_ERROR}"
+
+
+def _write(path: Path, content: Record) -> None:
+    lines = [
+        f'"{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in content.items()
+    ]
+    write_atomically(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())

@@ -1,0 +1,179 @@
+"""Features of a target's task: a backbone trained on its sources only, frozen, kept on disk.
+
+One file per target holds the features of all domains and the folds, so that every method of a
+table sees the same numbers. The target's labels lie apart in it and are read for the score.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._files import write_atomically
+from mixda._validation import Array, check_choice
+from mixda.benchmark._suites import make_folds
+from mixda.datasets import DomainDataset
+from mixda.estimators import DomainEncoder
+
+Codes = NDArray[np.int64]
+
+FEATURES = ("raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments")
+FCN_EPOCHS = 50
+FCN_STEPS = 3  # neighbouring time steps that are averaged: a third of the cost of an epoch
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTask:
+    """One fold of a target as a method sees it; the labels of the target are not in it.
+
+    Attributes
+    ----------
+    X, y, sample_domain : ndarray
+        Sources, and the target's other folds with y = -1, in SKADA's convention.
+    X_test : ndarray of shape (n_test, f)
+        The held-out fold.
+    """
+
+    X: Array
+    y: Codes
+    sample_domain: Codes
+    X_test: Array
+
+
+def make_features(data: DomainDataset, target: str, features: str) -> dict[str, NDArray[Any]]:
+    """Compute the features of all domains for one target, and its folds.
+
+    Parameters
+    ----------
+    data : DomainDataset
+    target : str
+    features : {"raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments"}
+        Samples as they are; standardised by the sources' moments; the last hidden layer of a
+        network trained on the sources (on raw or standardised samples); for series (variables,
+        steps) that of a convolutional network (needs torch), or the mean and deviation of every
+        variable; both of series standardised per domain, as in the paper.
+
+    Returns
+    -------
+    dict
+        ``Z`` (n, f) float32, ``y`` (-1 on target rows), ``domain``, ``fold`` (-1 on source
+        rows), ``target_labels``, ``backbone_accuracy`` (on the sources; NaN without a backbone).
+
+    Examples
+    --------
+    >>> from mixda.benchmark._features import make_features
+    >>> from mixda.datasets import make_shifted_toy
+    >>> made = make_features(make_shifted_toy(random_state=2), "target", "raw")
+    >>> made["Z"].shape, sorted(set(made["fold"].tolist()))
+    ((4000, 2), [-1, 0, 1, 2, 3, 4])
+    """
+    check_choice(features, "features", FEATURES)
+    task = data.as_task(target)
+    held_out = task.sample_domain < 0
+    fold = np.full(len(data.X), -1)
+    block = None if data.block is None else data.block[held_out]
+    fold[held_out] = make_folds(int(held_out.sum()), block)
+    Z, accuracy = _encode(data, task.y, task.sample_domain, features)
+    return {
+        "Z": Z.astype(np.float32),
+        "y": task.y,
+        "domain": data.domain,
+        "fold": fold,
+        "target_labels": task.y_target,
+        "backbone_accuracy": np.array(accuracy),
+    }
+
+
+def write_features(path: Path, made: dict[str, NDArray[Any]]) -> None:
+    """Keep features on disk, whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **made)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue())
+
+
+def read_task(path: Path, seed: int) -> FoldTask:
+    """Return the task of fold ``seed % n_folds``; no target label is read."""
+    with np.load(path) as stored:
+        Z, y = stored["Z"].astype(np.float64), stored["y"]
+        domain, fold = stored["domain"], stored["fold"]
+    test = fold == seed % (fold.max() + 1)
+    number = np.where(fold >= 0, -1 - domain, 1 + domain)
+    return FoldTask(Z[~test], y[~test], number[~test], Z[test])
+
+
+def read_labels(path: Path, seed: int) -> tuple[Codes, Codes]:
+    """Return the target's labels, for the score: of the folds adapted to, of the held-out one."""
+    with np.load(path) as stored:
+        fold, labels = stored["fold"], stored["target_labels"]
+    fold = fold[fold >= 0]
+    test = fold == seed % (fold.max() + 1)
+    return labels[~test], labels[test]
+
+
+def read_accuracy(path: Path) -> float | None:
+    """Return the backbone's accuracy on its own training data, or None without a backbone."""
+    with np.load(path) as stored:
+        accuracy = float(stored["backbone_accuracy"])
+    return None if np.isnan(accuracy) else accuracy
+
+
+def _encode(data: DomainDataset, y: Codes, ids: Codes, features: str) -> tuple[Array, float]:
+    source = ids >= 0
+    if features in ("fcn", "moments"):
+        series = _series(data, ids)
+        if features == "moments":
+            summary = np.concatenate([series.mean(axis=2), series.std(axis=2)], axis=1)
+            return DomainEncoder("domain", None).fit_transform(summary, y[source], ids), np.nan
+        return _fcn(series, y, source)
+    scale = None if features in ("raw", "mlp") else "sources"
+    encoder = DomainEncoder(scale, "mlp" if features.endswith("mlp") else None)
+    Z = encoder.fit_transform(np.array(data.X), y[source], ids)
+    if not features.endswith("mlp"):
+        return Z, np.nan
+    return Z, _linear_accuracy(Z[source], y[source])
+
+
+def _series(data: DomainDataset, ids: Codes) -> Array:
+    """Series (n, variables, steps), every variable standardised over the runs of its domain."""
+    if len(data.sample_shape) != 2:
+        raise ValueError(
+            f"features 'fcn' and 'moments' need series of shape (variables, steps), but one sample "
+            f"has shape {data.sample_shape}; use 'standardized' or 'mlp'."
+        )
+    series = np.array(data.X).reshape(len(data.X), *data.sample_shape)
+    for k in np.unique(ids):
+        part = series[ids == k]
+        mean, std = part.mean(axis=(0, 2)), part.std(axis=(0, 2))
+        std = np.where(std <= 1e-9 * (1.0 + np.abs(mean)), 1.0, std)
+        series[ids == k] = (part - mean[:, None]) / std[:, None]
+    return series
+
+
+def _fcn(series: Array, y: Codes, source: NDArray[np.bool_]) -> tuple[Array, float]:
+    try:
+        from mixda.deep import train_backbone
+    except ImportError:
+        raise ValueError(
+            "the convolutional backbone needs torch; pip install 'mixda[deep]', or use "
+            "features 'moments'."
+        ) from None
+    n, channels, steps = series.shape
+    kept = steps // FCN_STEPS * FCN_STEPS
+    short = series[:, :, :kept].reshape(n, channels, -1, FCN_STEPS).mean(axis=3)
+    encoder = train_backbone(
+        short[source], y[source], "fcn", epochs=FCN_EPOCHS, batch_size=64, random_state=0
+    )
+    Z = encoder.transform(short)
+    return Z, _linear_accuracy(Z[source], y[source])
+
+
+def _linear_accuracy(Z: Array, y: Codes) -> float:
+    """Accuracy of a linear classifier of the features on the samples it was trained on."""
+    from sklearn.linear_model import LogisticRegression
+
+    return float(LogisticRegression(max_iter=200).fit(Z, y).score(Z, y))

@@ -1,0 +1,133 @@
+"""The compared methods by name, with the hyper-parameters that a user sets, and their predictions.
+
+Names are looked up when a method is made, so that torch is loaded only for those that need it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mixda
+from mixda._validation import Array, check_choice
+
+Settings = dict[str, dict[str, Any]]
+
+
+class Method(NamedTuple):
+    """A class of mixda and what it is always given."""
+
+    estimator: str
+    fixed: Mapping[str, Any] = {}
+    oracle: bool = False  # uses target labels: an upper bound
+
+
+METHODS: dict[str, Method] = {
+    "SourceOnly": Method("SourceOnly"),
+    "M3SDA": Method("M3SDA"),
+    "LtCMSDA": Method("LtCMSDA"),
+    "KD3A": Method("KD3A"),
+    "CoMDA": Method("CoMDA"),
+    "JCPOT": Method("JCPOT"),
+    "WJDOT": Method("WJDOT"),
+    "WBT": Method("WBT"),
+    "DaDiL-R": Method("DaDiL", {"method": "R"}),
+    "DaDiL-E": Method("DaDiL", {"method": "E"}),
+    "GMMOTDA": Method("GMMOTDA"),
+    "GMMWBT": Method("GMMWBT"),
+    "GMMDaDiL": Method("GMMDaDiL"),
+    "AutoMSDA": Method("AutoMSDA"),
+    "TargetOnly": Method("TargetOnly", oracle=True),
+}
+SHALLOW = (
+    *("SourceOnly", "JCPOT", "WJDOT", "WBT", "DaDiL-R", "DaDiL-E"),
+    *("GMMOTDA", "GMMWBT", "GMMDaDiL", "TargetOnly"),
+)
+HEADS = ("logistic", "svc")
+_NAMES = {name.lower().replace("-", ""): name for name in METHODS}
+
+
+def check_methods(names: Iterable[str]) -> list[str]:
+    """Return known methods in the given order; upper and lower case and dashes do not matter.
+
+    Examples
+    --------
+    >>> from mixda.benchmark._methods import check_methods
+    >>> check_methods(["gmm-wbt", "WJDOT"])
+    ['GMMWBT', 'WJDOT']
+    """
+    found = []
+    for name in names:
+        known = _NAMES.get(name.strip().lower().replace("-", ""))
+        if known is None:
+            raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}.")
+        if known not in found:
+            found.append(known)
+    if not found:
+        raise ValueError(f"no method was given; there are {', '.join(METHODS)}.")
+    return found
+
+
+def parse_settings(assignments: Iterable[str]) -> Settings:
+    """Read ``METHOD.parameter=value`` with a JSON value (a bare word is a string).
+
+    Examples
+    --------
+    >>> from mixda.benchmark._methods import parse_settings
+    >>> parse_settings(["GMMDaDiL.n_atoms=4", "WBT.label_mode=hard"])
+    {'GMMDaDiL': {'n_atoms': 4}, 'WBT': {'label_mode': 'hard'}}
+    """
+    settings: Settings = {}
+    for text in assignments:
+        left, equals, value = text.partition("=")
+        method, dot, parameter = left.strip().partition(".")
+        if not (equals and dot and parameter):
+            raise ValueError(
+                f"a setting reads METHOD.parameter=value, as GMMDaDiL.n_atoms=4, got {text!r}."
+            )
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = value.strip()
+        settings.setdefault(check_methods([method])[0], {})[parameter] = parsed
+    return settings
+
+
+def make_method(name: str, settings: Mapping[str, Any], seed: int) -> Any:
+    """Return an unfitted estimator."""
+    method = METHODS[name]
+    try:
+        estimator = getattr(mixda, method.estimator)
+    except AttributeError:
+        raise ValueError(f"{name} is not part of mixda {mixda.__version__}.") from None
+    model = estimator()
+    accepted = sorted(set(model.get_params()) - {"random_state", *method.fixed})
+    for parameter in settings:
+        if parameter not in accepted:
+            raise ValueError(f"{name} has no setting {parameter!r}; it has {', '.join(accepted)}.")
+    return model.set_params(random_state=seed, **{**method.fixed, **settings})
+
+
+def train_mixture_head(model: Any, head: str, seed: int) -> Any:
+    """Train a linear classifier on samples drawn from a fitted model's target mixture."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    check_choice(head, "head", HEADS)
+    mixture = model.target_mixture_
+    coded = replace(mixture, classes=np.arange(len(mixture.classes)))
+    Z, codes = coded.sample(50 * mixture.n_components, np.random.default_rng(seed))
+    linear = LinearSVC(C=1.0) if head == "svc" else LogisticRegression(max_iter=1000)
+    return linear.fit(Z, np.asarray(codes))
+
+
+def head_predictions(model: Any, trained: Any, X: Array) -> NDArray[Any]:
+    """Return the classes that such a head gives to samples of the target."""
+    Z = model.encoder_.transform(X)
+    classes: NDArray[Any] = model.classes_[trained.predict(Z)]
+    return classes

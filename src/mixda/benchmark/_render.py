@@ -1,0 +1,293 @@
+"""Tables as Markdown, LaTeX or CSV: `table` for our own numbers, `compare` beside the published."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixda._validation import Array, check_choice
+from mixda.benchmark._cells import read_records
+from mixda.benchmark._published import PUBLISHED, find_figure
+from mixda.benchmark._summary import Ranking, Row, Table, rank_methods, summarize
+
+FORMATS = ("markdown", "latex", "csv")
+BELOW = "▼"
+
+Lines = list[list[str]]
+
+
+def table(folder: str | Path, format: str = "markdown", score: str = "both") -> str:
+    """Return the tables of a run: accuracy in %, mean ± standard deviation over seeds.
+
+    Best in bold and second underlined (upper bounds aside), methods below source-only marked with
+    ▼, average ranks with the tests of Friedman and Nemenyi, and what is missing or failed.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The ``out`` of `run`.
+    format : {"markdown", "latex", "csv"}
+    score : {"both", "map", "head"}
+        Lines of the methods that have two decisions, see `summarize`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mixda import benchmark
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     _ = benchmark.run("toy", ["SourceOnly"], seeds=2, out=out, rows=60)
+    ...     print(benchmark.table(out).splitlines()[2])
+    | method | target | average | rank | s per fit |
+    """
+    check_choice(format, "format", FORMATS)
+    tables = summarize(read_records(folder), score)
+    if not tables:
+        raise ValueError(f"{folder} holds ablations only; draw them with mixda bench figure.")
+    if format == "csv":
+        return _csv(_tidy(tables))
+    parts = [_formatted(one, rank_methods([one]), format) for one in tables]
+    if len(tables) > 1:
+        parts.append(f"All targets together: {_tests(rank_methods(tables))}")
+    return "\n\n".join(parts) + "\n"
+
+
+def compare(folder: str | Path, format: str = "markdown", score: str = "both") -> str:
+    """Return ours / published (difference) per method and target, and the gains over source-only.
+
+    Parameters are those of `table`. A figure that was not published is a dash.
+    """
+    check_choice(format, "format", FORMATS)
+    tables = [t for t in summarize(read_records(folder), score) if t.suite in PUBLISHED]
+    if not tables:
+        raise ValueError(
+            f"{folder} holds no suite with published figures; those are {', '.join(PUBLISHED)}."
+        )
+    if format == "csv":
+        return _csv(_tidy_comparison(tables))
+    return "\n\n".join(_comparison(one, format) for one in tables) + "\n"
+
+
+def _formatted(one: Table, ranking: Ranking, format: str) -> str:
+    """Return a title, the grid and the notes under it."""
+    style = _Style(format)
+    means = np.array([[*row.means, row.average] for row in one.lines])
+    contest = np.array([not row.oracle for row in one.lines])
+    best = [_first_two(column, contest) for column in means.T]
+    base = one.source_only
+    baseline = None if base is None else np.array([*base.means, base.average])
+    header = ["method", *one.targets, "average", "rank", "s per fit"]
+    body = []
+    for i, row in enumerate(one.lines):
+        cells = [_entry(row, t, one.n_seeds, style) for t in range(len(one.targets))]
+        cells.append("–" if np.isnan(row.average) else f"{row.average:.2f}")
+        for j, text in enumerate(cells):
+            if not np.isnan(means[i, j]):
+                cells[j] = style.emphasize(text, np.round(means[i, j], 2), best[j], row.oracle)
+                if baseline is not None and means[i, j] < baseline[j] - 1e-9:
+                    cells[j] += style.below
+        rank = dict(zip(ranking.names, ranking.ranks, strict=True)).get(row.name, np.nan)
+        name = row.name + (" (oracle)" if row.oracle else "")
+        body.append([name, *cells, _number(rank), _number(row.seconds)])
+    if format == "latex":
+        body = [[style.escape(line[0]), *line[1:]] for line in body]
+    notes = _notes(one, ranking, any(BELOW in c or style.below in c for line in body for c in line))
+    return style.page(_title(one), header, body, notes)
+
+
+def _notes(one: Table, ranking: Ranking, any_below: bool) -> list[str]:
+    notes = []
+    if any_below:
+        notes.append(f"{BELOW} below source-only: adapting did harm there.")
+    if any(row.oracle for row in one.lines):
+        notes.append("(oracle) is trained on target labels: an upper bound, not ranked.")
+    incomplete = [row for row in one.lines if np.isnan(row.values).any()]
+    if incomplete:
+        notes.append(
+            f"Not all cells are there: (n of {one.n_seeds}) says how many seeds a mean is over; "
+            "a line without a result on every target has no average and no rank."
+        )
+    errors = {r["cell"]["method"]: r["error"] for r in one.records if "error" in r}
+    notes += [f"{method} failed: {reason}" for method, reason in errors.items()]
+    notes.append(_tests(ranking))
+    notes.append(_origin(one))
+    return notes
+
+
+def _tests(ranking: Ranking) -> str:
+    k, n = len(ranking.names), ranking.n_targets
+    if np.isnan(ranking.critical_difference):
+        return f"No test: it needs three methods and two targets, there are {k} and {n}."
+    return (
+        f"Friedman test of {k} methods on {n} targets: χ² = {ranking.statistic:.2f}, "
+        f"p = {ranking.p_value:.2g}; average ranks differ (Nemenyi, 5 %) if they are more than "
+        f"{ranking.critical_difference:.2f} apart."
+    )
+
+
+def _origin(one: Table) -> str:
+    def values(name: str) -> str:
+        return ", ".join(sorted({str(record.get(name)) for record in one.records}))
+
+    dates = sorted(record["date"][:10] for record in one.records)
+    span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    return f"Made {span}, commit {values('commit')}, {values('cores')} cores, one thread per cell."
+
+
+def _title(one: Table) -> str:
+    reduced = f", at most {one.rows} rows per domain" if one.rows else ""
+    return f"{one.suite}: accuracy in %, {one.n_seeds} seeds, features {one.features}{reduced}"
+
+
+def _entry(row: Row, t: int, n_seeds: int, style: _Style) -> str:
+    n = int((~np.isnan(row.values[t])).sum())
+    if n == 0:
+        return "failed" if row.failed[t] else "–"
+    partial = "" if n == n_seeds else f" ({n} of {n_seeds})"
+    return f"{row.means[t]:.2f}{style.plus_minus}{row.stds[t]:.2f}{partial}"
+
+
+def _first_two(column: Array, contest: Any) -> list[float]:
+    """Return the highest and the second highest figure, as they are printed."""
+    shown = np.unique(np.round(column[contest & ~np.isnan(column)], 2))
+    return list(shown[::-1][:2])
+
+
+def _number(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2f}"
+
+
+class _Style:
+    """How a format writes what it shows."""
+
+    def __init__(self, format: str) -> None:
+        self.latex = format == "latex"
+        self.plus_minus = r" $\pm$ " if self.latex else " ± "
+        self.below = r" $\blacktriangledown$" if self.latex else f" {BELOW}"
+        self._bold = r"\textbf{%s}" if self.latex else "**%s**"
+        self._underlined = r"\underline{%s}" if self.latex else "<u>%s</u>"
+
+    def emphasize(self, text: str, value: float, best: list[float], oracle: bool) -> str:
+        if oracle or value not in best:
+            return text
+        return (self._bold if value == best[0] else self._underlined) % text
+
+    def escape(self, text: str) -> str:
+        if not self.latex:
+            return text
+        for sign in "_%&#":
+            text = text.replace(sign, rf"\{sign}")
+        replaced = {BELOW: r"$\blacktriangledown$", "χ²": r"$\chi^2$", "–": "--", "−": "$-$"}
+        for sign, word in replaced.items():
+            text = text.replace(sign, word)
+        return text
+
+    def page(self, title: str, header: list[str], body: Lines, notes: list[str]) -> str:
+        if not self.latex:
+            grid = [header, ["---"] * len(header), *body]
+            lines = [f"**{title}**", "", *("| " + " | ".join(row) + " |" for row in grid), ""]
+            return "\n".join([*lines, *(f"{note}\n" for note in notes)]).rstrip("\n")
+        columns = "l" + "c" * (len(header) - 1)
+        rows = [" & ".join(row) + r" \\" for row in [[self.escape(h) for h in header], *body]]
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{self.escape(title)}}}"]
+        lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\footnotesize {self.escape(note)}" for note in notes]
+        return "\n".join([*lines, r"\end{table}"])
+
+
+def _comparison(one: Table, format: str) -> str:
+    style = _Style(format)
+    base = one.source_only
+    body = []
+    for row in one.lines:
+        cells = [
+            _beside(mean, find_figure(one.suite, row.method, target))
+            for mean, target in zip(row.means, one.targets, strict=True)
+        ]
+        figure = find_figure(one.suite, row.method)
+        gain = row.average - base.average if base is not None else np.nan
+        plain = find_figure(one.suite, "SourceOnly")
+        published_gain = None if figure is None or plain is None else figure - plain
+        cells += [_beside(row.average, figure), _beside(gain, published_gain)]
+        body.append([style.escape(row.name), *(style.escape(cell) for cell in cells)])
+    header = ["method", *one.targets, "average", "gain over source-only"]
+    notes = ["Ours / published (difference), in points. Published: table 2 of the GMM-DaDiL paper."]
+    notes.append(PUBLISHED[one.suite].note)
+    notes.append("The published deep methods are end-to-end; ours work on frozen features.")
+    notes.append(_origin(one))
+    return style.page(_title(one), header, body, [note for note in notes if note])
+
+
+def _beside(ours: float, published: float | None) -> str:
+    if np.isnan(ours):
+        return "–" if published is None else f"– / {published:.2f}"
+    if published is None:
+        return f"{ours:.2f} / –"
+    return f"{ours:.2f} / {published:.2f} ({ours - published:+.2f})".replace("-", "−")
+
+
+def _tidy(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    """Return one line per suite, method and target, and one for the average."""
+    lines = []
+    for one in tables:
+        ranking = rank_methods([one])
+        ranks = dict(zip(ranking.names, ranking.ranks, strict=True))
+        base = one.source_only
+        for row in one.lines:
+            shared = {"suite": one.suite, "features": one.features, "rows": one.rows or ""}
+            shared["method"] = row.name
+            for t, target in enumerate([*one.targets, "average"]):
+                last = t == len(one.targets)
+                mean = row.average if last else row.means[t]
+                plain = np.nan if base is None else base.average if last else base.means[t]
+                lines.append(
+                    {
+                        **shared,
+                        "target": target,
+                        "mean": _plain(mean),
+                        "std": "" if last else _plain(row.stds[t]),
+                        "seeds": int((~np.isnan(row.values if last else row.values[t])).sum()),
+                        "failed": int(row.failed.sum() if last else row.failed[t]),
+                        "below_source_only": int(mean < plain - 1e-9),
+                        "rank": _plain(ranks.get(row.name, np.nan)) if last else "",
+                        "seconds_per_fit": _plain(row.seconds) if last else "",
+                    }
+                )
+    return lines
+
+
+def _tidy_comparison(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    lines = []
+    for one in tables:
+        for row in one.lines:
+            for t, target in enumerate([*one.targets, None]):
+                ours = row.average if target is None else row.means[t]
+                figure = find_figure(one.suite, row.method, target)
+                lines.append(
+                    {
+                        "suite": one.suite,
+                        "method": row.name,
+                        "target": target or "average",
+                        "ours": _plain(ours),
+                        "published": "" if figure is None else figure,
+                        "difference": "" if figure is None else _plain(ours - figure),
+                    }
+                )
+    return lines
+
+
+def _plain(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def _csv(lines: list[dict[str, Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return buffer.getvalue()

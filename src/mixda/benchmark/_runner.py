@@ -1,0 +1,298 @@
+"""Run a suite: every domain in turn the target × methods × seeds, in parallel, resumable."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import mixda
+from mixda._progress import Progress
+from mixda._validation import check_choice, check_positive_int
+from mixda.benchmark._ablations import ablation_cells
+from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep, write_error
+from mixda.benchmark._features import FEATURES
+from mixda.benchmark._methods import HEADS, SHALLOW, check_methods, make_method
+from mixda.benchmark._suites import ABLATIONS, find_suite, fingerprint, thin
+from mixda.benchmark._work import prepare_features, run_cell
+from mixda.datasets import DomainDataset
+
+Job = Callable[..., str | None]
+Jobs = list[tuple[Job, tuple[Any, ...]]]
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "POT", "torch")
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run did.
+
+    Attributes
+    ----------
+    folder : Path
+    n_cells : int
+        Asked for.
+    n_run, n_found, n_failed : int
+        Finished now, finished in an earlier run, failed now.
+    errors : tuple of str
+        The different sentences of the failures.
+    """
+
+    folder: Path
+    n_cells: int
+    n_run: int
+    n_found: int
+    n_failed: int
+    errors: tuple[str, ...]
+
+
+def run(
+    suite: str,
+    methods: Iterable[str] | None = None,
+    seeds: int = 5,
+    out: str | Path = "bench",
+    *,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    targets: Sequence[str] | None = None,
+    features: str | None = None,
+    rows: int | None = None,
+    head: str = "logistic",
+    data: str | None = None,
+    label: str | None = None,
+    domain: str | None = None,
+    n_jobs: int = 1,
+    dask: str | None = None,
+    verbose: bool = False,
+) -> RunSummary:
+    r"""Run a suite and write one file per cell as it finishes; go on where a run was stopped.
+
+    A cell is (target, method, seed). The rows of the target are split once into five folds (by
+    `DomainDataset.block` where there is one, else by chance; never by label). With seed
+    :math:`s`, a method gets all sources and the unlabelled rows of four folds, and is scored on
+    fold :math:`s \bmod 5`; so five seeds use every fold once. Features come from a backbone
+    trained once per target on its sources, and are the same for all methods.
+
+    Parameters
+    ----------
+    suite : str
+        A name of `SUITES` or `ABLATIONS`, or the path of your own data.
+    methods : iterable of str, optional
+        Names of `METHODS`; by default the shallow ones (an ablation has its own).
+    seeds : int
+        Seeds 0 … seeds - 1.
+    out : str or Path
+        Folder of the run. Cells that are finished there are not run again.
+    settings : dict of dict, optional
+        Hyper-parameters by method, as ``{"GMMDaDiL": {"n_atoms": 4}}``. Other settings are
+        another cell.
+    targets : sequence of str, optional
+        By default every domain in turn.
+    features : str, optional
+        See `FEATURES`; by default those of the suite.
+    rows : int, optional
+        Keep at most so many rows of every domain, for a quick run.
+    head : {"logistic", "svc"}
+        Classifier on samples of the target mixture, reported beside MAP.
+    data : str, optional
+        Data of an ablation; by default cwru.
+    label, domain : str, optional
+        Columns of your own data.
+    n_jobs : int
+        Processes; -1 is one per core.
+    dask : str, optional
+        Address of a Dask scheduler to run the cells on; its workers must see `out`.
+    verbose : bool
+        Show progress, if on a terminal.
+
+    Returns
+    -------
+    RunSummary
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mixda import benchmark
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     first = benchmark.run("toy", ["SourceOnly"], seeds=2, out=out, rows=60)
+    ...     again = benchmark.run("toy", ["SourceOnly"], seeds=2, out=out, rows=60)
+    >>> first.n_run, again.n_run, again.n_found
+    (2, 0, 2)
+    """
+    seeds = check_positive_int(seeds, "seeds")
+    check_choice(head, "head", HEADS)
+    is_ablation = suite in ABLATIONS
+    source = (data or "cwru") if is_ablation else suite
+    found = find_suite(source, label, domain)
+    features = check_choice(features or found.features, "features", FEATURES)
+    samples = thin(found.load(), rows)
+    names = _check_targets(samples, targets or found.targets)
+    base = Cell(suite, source, features, rows, fingerprint(samples), "", "", 0, {}, head)
+    chosen = None if methods is None else check_methods(methods)
+    if is_ablation:
+        cells = ablation_cells(base, samples, names, chosen, seeds, settings or {})
+    else:
+        cells = _grid(base, names, chosen or list(SHALLOW), seeds, settings or {})
+    for cell in {(c.method, digest(dict(c.settings))): c for c in cells}.values():
+        make_method(cell.method, cell.settings, 0)  # a wrong setting is said before any work
+    return _run_cells(Path(out), cells, samples, n_jobs, dask, verbose)
+
+
+def _check_targets(data: DomainDataset, targets: Sequence[str] | None) -> list[str]:
+    if len(data.domain_names) < 2:
+        raise ValueError(
+            f"the data have one domain only ({data.domain_names[0]}); a benchmark needs a source "
+            "and a target: name the column of the domains."
+        )
+    if targets is None:
+        return list(data.domain_names)
+    return [data.domain_names[data.domain_index(name)] for name in targets]
+
+
+def _grid(
+    base: Cell,
+    targets: Sequence[str],
+    methods: Sequence[str],
+    seeds: int,
+    settings: Mapping[str, Mapping[str, Any]],
+) -> list[Cell]:
+    return [
+        replace(base, target=target, method=m, seed=seed, settings=dict(settings.get(m, {})))
+        for target in targets
+        for m in methods
+        for seed in range(seeds)
+    ]
+
+
+def _run_cells(
+    folder: Path,
+    cells: Sequence[Cell],
+    data: DomainDataset,
+    n_jobs: int,
+    dask: str | None,
+    verbose: bool,
+) -> RunSummary:
+    for part in ("cells", "features"):
+        _make_folder(folder / part)
+    sweep(folder)
+    about = provenance()
+    waiting = [cell for cell in cells if not is_done(folder, cell)]
+    paths = {cell.target: _feature_path(folder, cell) for cell in waiting}
+    missing = [cell for cell in waiting if not paths[cell.target].is_file()]
+    kinds = {cell.target: cell.features for cell in missing}
+    with _backend(dask):
+        jobs: Jobs = [
+            (prepare_features, (paths[target], data, target, kind))
+            for target, kind in kinds.items()
+        ]
+        unmade = dict(zip(kinds, _work(jobs, "features", n_jobs, verbose), strict=True))
+        failures = []
+        for cell in missing:
+            reason = unmade[cell.target]
+            if reason is not None:
+                write_error(folder, cell, {"error": reason, **about})
+                failures.append(reason)
+        ready = [cell for cell in waiting if unmade.get(cell.target) is None]
+        jobs = [(run_cell, (folder, cell, paths[cell.target], about)) for cell in ready]
+        failures += [x for x in _work(jobs, "cells", n_jobs, verbose) if x is not None]
+    return RunSummary(
+        folder,
+        n_cells=len(cells),
+        n_run=len(waiting) - len(failures),
+        n_found=len(cells) - len(waiting),
+        n_failed=len(failures),
+        errors=tuple(dict.fromkeys(failures)),
+    )
+
+
+def _work(jobs: Jobs, what: str, n_jobs: int, verbose: bool) -> list[str | None]:
+    """Do all jobs in parallel, showing how many are done; return for each why it failed, or None."""
+    from joblib import Parallel, delayed
+
+    reasons: list[str | None] = [None] * len(jobs)
+    if not jobs:
+        return reasons
+    calls = (delayed(_numbered)(i, job, arguments) for i, (job, arguments) in enumerate(jobs))
+    with Progress(len(jobs), what, verbose) as progress:
+        progress.update(0)
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", max_nbytes=None)
+        for done, (i, reason) in enumerate(parallel(calls), 1):
+            reasons[i] = reason
+            n_failed = sum(reason is not None for reason in reasons)
+            progress.update(done, f"{n_failed} failed" if n_failed else "")
+    return reasons
+
+
+def _numbered(i: int, job: Job, arguments: tuple[Any, ...]) -> tuple[int, str | None]:
+    return i, job(*arguments)
+
+
+@contextmanager
+def _backend(dask: str | None) -> Iterator[None]:
+    if dask is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            "a Dask cluster needs dask[distributed]; pip install 'mixda[scale]'."
+        ) from None
+    from joblib import parallel_config
+
+    with Client(dask), parallel_config(backend="dask"):
+        yield
+
+
+def provenance() -> Record:
+    """Return what a reader of a result wants to know of its maker: versions, commit, machine."""
+    versions = {"mixda": mixda.__version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    machine = f"{platform.system()} {platform.machine()}"
+    return {
+        "versions": versions,
+        "commit": _commit(),
+        "cores": os.cpu_count(),
+        "machine": machine,
+    }
+
+
+def _commit() -> str | None:
+    """Commit of the checkout that mixda runs from, with a plus if files differ; None if none."""
+    home = Path(mixda.__file__).parent
+    if not (home.parents[1] / ".git").exists():  # an installed copy may lie in another's checkout
+        return None
+    commands = ("rev-parse --short HEAD", "status --porcelain -uno .")
+    options: dict[str, Any] = {"cwd": home, "capture_output": True, "text": True, "check": True}
+    try:
+        name, changed = (
+            subprocess.run(["git", *command.split()], **options).stdout.strip()
+            for command in commands
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{name}+" if changed else name
+
+
+def _feature_path(folder: Path, cell: Cell) -> Path:
+    what = [cell.data, cell.features, cell.rows, cell.fingerprint, cell.target]
+    name = f"{slug(Path(cell.data).stem)}-{slug(cell.target)}-{cell.features}-{digest(what)}"
+    return folder / "features" / f"{name}.npz"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"{folder} cannot be made ({error.strerror}); give another folder as out."
+        ) from None

@@ -1,0 +1,129 @@
+"""Suites by name: which data, which features by default, and the folds of a target.
+
+A path to a user's own file or folder is a suite too. Folds never look at a label.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda import datasets
+from mixda._validation import check_positive_int
+from mixda.datasets import DomainDataset
+
+N_FOLDS = 5
+
+
+class Suite(NamedTuple):
+    """Where samples come from and how they become features unless the user says otherwise."""
+
+    load: Callable[[], DomainDataset]
+    features: str
+    targets: tuple[str, ...] | None = None  # by default every domain in turn
+
+
+# the loaders are looked up when a suite is run: each reads files that a user may not have
+SUITES: dict[str, Suite] = {
+    "toy": Suite(lambda: datasets.make_shifted_toy(random_state=2), "raw", ("target",)),
+    "cwru": Suite(lambda: datasets.load_cwru(), "mlp"),
+    "cwru-faults": Suite(lambda: datasets.load_cwru(loads=(1, 2, 3)), "mlp"),
+    "tep": Suite(lambda: datasets.load_tep(), "fcn"),
+    "office-caltech": Suite(lambda: datasets.load_office_caltech(), "standardized"),
+    "office-caltech-surf": Suite(lambda: datasets.load_office_caltech("surf"), "standardized"),
+    "digits4": Suite(lambda: datasets.load_digits4(), "mlp"),
+    "gas-drift": Suite(lambda: datasets.load_gas_drift(), "standardized"),
+    "cstr": Suite(lambda: datasets.load_cstr(), "standardized"),
+    "office31": Suite(lambda: datasets.load_office31(), "standardized"),
+    "office-home": Suite(lambda: datasets.load_office_home(), "standardized"),
+}
+ABLATIONS = ("lighter", "better", "faster", "trajectories")
+
+
+def find_suite(name: str, label: str | None = None, domain: str | None = None) -> Suite:
+    """Return a suite by its name, or that of a user's own file or folder.
+
+    Parameters
+    ----------
+    name : str
+        One of `SUITES`, or a path for `mixda.datasets.load_domains`.
+    label, domain : str, optional
+        The columns of a user's own tables that hold classes and domains.
+
+    Examples
+    --------
+    >>> from mixda.benchmark._suites import find_suite
+    >>> find_suite("toy").load().domain_names
+    ('source 1', 'source 2', 'source 3', 'target')
+    """
+    if name in SUITES:
+        return SUITES[name]
+    if not Path(name).expanduser().exists():
+        raise ValueError(
+            f"there is no suite {name!r} and no such file; there are "
+            f"{', '.join([*SUITES, *ABLATIONS])}, or the path of your own data."
+        )
+    chosen = {"label": label, "domain": domain}
+    options = {key: value for key, value in chosen.items() if value is not None}
+    return Suite(lambda: datasets.load_domains(name, **options), "standardized")
+
+
+def thin(data: DomainDataset, rows: int | None) -> DomainDataset:
+    """Keep at most `rows` rows of every domain, drawn without looking at labels."""
+    if rows is None:
+        return data
+    rows = check_positive_int(rows, "rows")
+    shuffled = np.random.default_rng(0).permutation(len(data.X))
+    domains = range(len(data.domain_names))
+    kept = np.sort(np.concatenate([shuffled[data.domain[shuffled] == k][:rows] for k in domains]))
+    block = None if data.block is None else data.block[kept]
+    return replace(data, X=data.X[kept], y=data.y[kept], domain=data.domain[kept], block=block)
+
+
+def fingerprint(data: DomainDataset) -> str:
+    """Twelve hexadecimal digits that change whenever an array of the data does."""
+    total = hashlib.sha256()
+    for array in (data.X, data.y, data.domain, data.block):
+        total.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()[:12]
+
+
+def make_folds(n_rows: int, block: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the fold of every row of a target: whole blocks if there are any, else by chance.
+
+    Blocks (stretches of time, runs) are dealt to at most five folds in their order, so that rows
+    which share raw data stay together. No label is looked at, so folds are not stratified.
+
+    Parameters
+    ----------
+    n_rows : int
+    block : ndarray of shape (n_rows,), optional
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.benchmark._suites import make_folds
+    >>> make_folds(8, np.array([7, 7, 8, 8, 9, 9, 9, 9])).tolist()
+    [0, 0, 1, 1, 2, 2, 2, 2]
+    >>> np.bincount(make_folds(12, None)).tolist()
+    [3, 3, 2, 2, 2]
+    """
+    if block is None or len(np.unique(block)) < 2:
+        block = np.random.default_rng(0).permutation(n_rows)
+    values, position = np.unique(block, return_inverse=True)
+    if len(values) < 2:
+        raise ValueError(f"a target needs at least two rows to be split, got {n_rows}.")
+    groups = np.array_split(np.arange(len(values)), min(N_FOLDS, len(values)))
+    fold_of_value = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    folds: NDArray[np.int64] = fold_of_value[position]
+    return folds
