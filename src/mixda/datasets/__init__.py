@@ -13,6 +13,8 @@ from mixda.datasets.features import (
     load_gas_drift,
     load_office_caltech,
 )
+from mixda.datasets.tep import load_tep
+from mixda.datasets.tep_simulation import generate_tep
 from mixda.datasets.toy import make_shifted_toy, make_toy
 
 __all__ = [
@@ -20,12 +22,14 @@ __all__ = [
     "DomainDataset",
     "DomainTask",
     "Scanner",
+    "generate_tep",
     "load_cstr",
     "load_cwru",
     "load_digit_scanners",
     "load_digits4",
     "load_gas_drift",
     "load_office_caltech",
+    "load_tep",
     "make_shifted_toy",
     "make_toy",
 ]
