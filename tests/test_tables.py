@@ -148,6 +148,18 @@ def test_rows_with_missing_values_are_dropped_on_demand(tmp_path, frame, suffix)
         table.read(["load"], label="state")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_of_other_domains_are_passed_over(tmp_path, frame, suffix):
+    frame = frame.astype({"state": object})
+    frame.loc[frame["site"] == 7, "state"] = None
+    table = open_table(write(frame, tmp_path / f"a{suffix}"))
+    assert table.distinct("site") == ["3", "7"]
+    samples = table.read(["speed"], "state", "site", domains=["3"])
+    here = frame[frame["site"] == 3]
+    np.testing.assert_array_equal(samples.X[:, 0], here["speed"])
+    assert samples.y.tolist() == here["state"].tolist()
+
+
 def test_columns_only_copied_keep_their_type(tmp_path):
     exact = 2**60 + 1  # would be another number as a float64
     frame = pd.DataFrame({"id": [exact, 5], "a": [1.0, 2.0]})
@@ -194,13 +206,13 @@ def test_choice_of_columns_is_checked(tmp_path, frame):
     table = open_table(write(frame, tmp_path / "a.csv"))
     with pytest.raises(ValueError, match=r"no column 'sped'; its columns are 'speed', 'load'"):
         table.read(["sped"])
-    with pytest.raises(ValueError, match=r"column 'state' is not made of numbers \(text\)"):
+    with pytest.raises(ValueError, match=r"'state' is not made of numbers \('\w+' in row 1\)"):
         table.read(["speed", "state"])
     with pytest.raises(ValueError, match="no column 'class'"):
         table.read(label="class")
     frame["load"] = "heavy"
     both = open_table([tmp_path / "a.csv", write(frame, tmp_path / "b.csv")])
-    with pytest.raises(ValueError, match=r"b\.csv: column 'load' .* of numbers in .*a\.csv"):
+    with pytest.raises(ValueError, match=r"b\.csv: column 'load' .* \('heavy' in row 1\)"):
         both.read(label="state")
     write(frame.drop(columns="site"), tmp_path / "c.csv")
     with pytest.raises(ValueError, match=r"c\.csv has no column 'site', which .*a\.csv has"):

@@ -84,6 +84,10 @@ class TableFile:
                 for start in range(0, record.num_rows, rows):
                     yield record.slice(start, rows)
 
+    def proof(self, name: str) -> str:
+        """Show that a column is not made of numbers."""
+        return f" ({self.kinds[name]})"
+
     def _records(
         self, columns: Sequence[str], as_written: Collection[str], rows: int
     ) -> Iterator[Any]:
@@ -143,24 +147,31 @@ class _CsvFile(TableFile):
         pa = pyarrow()
         if "conversion error" not in str(error):
             return
-        names = [name for name in columns if types[self.written[name]] != pa.string()]
-        first = 1
-        with _csv_reader(self, {self.written[name]: pa.string() for name in names}) as reader:
-            for record in reader:
-                for name, column in zip(names, record.columns, strict=True):
-                    distinct = column.unique().to_pylist()
-                    wrong = {value for value in distinct if not self._fits(value, name)}
-                    if wrong:
-                        place = next(k for k, v in enumerate(column.to_pylist()) if v in wrong)
-                        self._refuse(name, column[place].as_py(), first + place)
-                first += record.num_rows
+        for name in columns:
+            wrong = None if types[self.written[name]] == pa.string() else self._first_wrong(name)
+            if wrong is not None:
+                kind = "truth value" if self.kinds[name] == "bool" else "number"
+                raise _SentenceError(
+                    f"{self.path}: column {name!r} has {wrong[1][:40]!r} in row {wrong[0]}, not a "
+                    f"{kind}; correct the cell or leave the column out."
+                )
 
-    def _refuse(self, name: str, value: str, row: int) -> None:
-        kind = "truth value" if self.kinds[name] == "bool" else "number"
-        raise _SentenceError(
-            f"{self.path}: column {name!r} has {value[:40]!r} in row {row}, not a {kind}; correct "
-            "the cell or leave the column out."
-        )
+    def proof(self, name: str) -> str:
+        wrong = self._first_wrong(name)
+        return "" if wrong is None else f" ({wrong[1][:40]!r} in row {wrong[0]})"
+
+    def _first_wrong(self, name: str) -> tuple[int, str] | None:
+        """Row, from 1, and text of the first cell that is no number, or no truth value."""
+        first = 1
+        with _csv_reader(self, {self.written[name]: pyarrow().string()}) as reader:
+            for record in reader:
+                column = record.column(0)
+                wrong = {v for v in column.unique().to_pylist() if not self._fits(v, name)}
+                if wrong:
+                    place = next(k for k, v in enumerate(column.to_pylist()) if v in wrong)
+                    return first + place, column[place].as_py()
+                first += len(column)
+        return None
 
     def _fits(self, value: str, name: str) -> bool:
         value = value.strip()

@@ -239,6 +239,7 @@ class Table:
         domain: str | None = None,
         drop: Collection[str] = (),
         missing: str = "error",
+        domains: Collection[str] | None = None,
         rows: int = ROWS,
     ) -> Samples:
         """Read all rows into arrays.
@@ -254,6 +255,8 @@ class Table:
             Columns that are no features.
         missing : "error" or "drop"
             What to do with rows where a feature, the label or the domain is missing or infinite.
+        domains : collection of str, optional
+            Rows of other domains than these are passed over, whatever they hold.
         rows : int
             Rows read at a time.
 
@@ -269,25 +272,35 @@ class Table:
         dropped = 0
         for batch in self.batches(list(dict.fromkeys([*names, *extra])), rows, as_written=extra):
             X, values = batch.matrix(names), {name: batch.values(name) for name in extra}
-            bad = ~np.isfinite(X).all(axis=1)
+            wanted = np.ones(len(X), dtype=bool)
+            if domain is not None and domains is not None:
+                wanted = np.isin(_domain_names(values[domain]), list(domains))
+            bad = wanted & ~np.isfinite(X).all(axis=1)
             for name in extra:
-                bad |= _is_missing(values[name])
-            if bad.any():
-                if missing == "error":
-                    _refuse(batch, int(bad.argmax()), names, X, values)
-                dropped += int(bad.sum())
-                X, values = X[~bad], {name: v[~bad] for name, v in values.items()}
-            blocks.append(X)
+                bad |= wanted & _is_missing(values[name])
+            if bad.any() and missing == "error":
+                _refuse(batch, int(bad.argmax()), names, X, values)
+            dropped += int(bad.sum())
+            kept = wanted & ~bad
+            blocks.append(X if kept.all() else X[kept])
             for name in extra:
-                columns[name].append(values[name])
+                columns[name].append(values[name][kept])
         if not sum(len(X) for X in blocks):
             raise ValueError(
-                f"{self.files[0]}: every row has a missing value; fill them in, or leave out the "
-                "columns that are mostly empty."
+                f"{self.files[0]}: no row has all the values that are asked for; fill them in, or "
+                "leave out the columns that are mostly empty."
             )
         y = None if label is None else class_names(np.concatenate(columns[label]))
-        of = None if domain is None else class_names(np.concatenate(columns[domain])).astype(str)
+        of = None if domain is None else _domain_names(np.concatenate(columns[domain]))
         return Samples(np.concatenate(blocks), y, of, names, dropped)
+
+    def distinct(self, column: str) -> list[str]:
+        """Return the different values of a column as names, sorted; missing ones not counted."""
+        found: set[str] = set()
+        for batch in self.batches([column], as_written=[column]):
+            values = batch.values(column)
+            found.update(_domain_names(values[~_is_missing(values)]).tolist())
+        return sorted(found)
 
     def _check_column(self, name: str) -> None:
         if name not in self.parts[0].kinds:
@@ -298,11 +311,9 @@ class Table:
     def _check_number(self, name: str) -> None:
         for part in self.parts:
             if part.kinds[name] not in ("number", "bool", "empty", "label", "domain"):
-                others = [p for p in self.parts if p.kinds[name] in ("number", "bool")]
-                but = f", but of numbers in {others[0].path}" if others else ""
                 raise ValueError(
-                    f"{part.path}: column {name!r} is not made of numbers ({part.kinds[name]}){but}"
-                    "; encode it as numbers, correct it, or leave it out."
+                    f"{part.path}: column {name!r} is not made of numbers{part.proof(name)}; "
+                    "correct it, encode it as numbers, or leave it out."
                 )
 
 
@@ -391,6 +402,13 @@ def _is_table(file: Path, folder: Path) -> bool:
 def _listed(names: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
+
+
+def _domain_names(values: NDArray[Any]) -> NDArray[Any]:
+    """Names as strings, one by one: 3.0 is "3" whatever stands beside it."""
+    distinct, codes = np.unique(values.astype(str), return_inverse=True)
+    names = [str(class_names(distinct[k : k + 1])[0]) for k in range(len(distinct))]
+    return np.array(names, dtype=str)[codes] if names else np.empty(0, dtype=str)
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
