@@ -86,10 +86,13 @@ def load_tep(
         rows &= arrays["run"] < check_positive_int(n_runs, "n_runs")
     faults, y = np.unique(arrays["y"][rows], return_inverse=True)
     codes = np.array([kept.index(name) if name in kept else -1 for name in names])
-    X = series[rows].astype(np.float64).transpose(0, 2, 1)
+    X = series[rows].astype(np.float64)
     if representation == "moments":
-        X = X[:, _changing(series)]
-        X = np.concatenate([X.mean(axis=2), X.std(axis=2)], axis=1)
+        X = np.concatenate([X.mean(axis=1), X.std(axis=1)], axis=1)[
+            :, np.tile(_changing(series), 2)
+        ]
+    else:
+        X = X.transpose(0, 2, 1)
     return DomainDataset(
         X=X.reshape(len(X), -1),
         y=y,
