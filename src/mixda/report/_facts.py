@@ -1,0 +1,208 @@
+"""Everything a report says, computed once from a model and, if given, samples of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._validation import Array, check_names
+from mixda._views import (
+    Plane,
+    class_gap,
+    common_plane,
+    confusion_counts,
+    embed_distances,
+    interpolation_frames,
+    pairwise_distances,
+    wilson_interval,
+)
+from mixda.mixture import Mixture
+from mixda.model import AdaptedModel
+from mixda.transport import transport_plan
+
+_ROWS = 65_536  # of X at a time, so that the temporaries of a prediction stay small
+_FRAMES = 8  # from the target's coordinates to an atom …
+_FEW_FRAMES, _LARGE = 3, 20_000  # … or fewer, for K · d beyond this
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What the model says of the given samples, and what their labels say of the model."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    probability: Array  # of the first class
+    runner_up: Array  # of the second class
+    far: NDArray[np.bool_]
+    shares: Array  # of the samples, per class
+    truth: NDArray[np.intp] | None = None  # codes; beyond the model's classes: unknown to it
+    confusion: NDArray[np.intp] | None = None
+    unknown: tuple[str, ...] = ()  # classes of y that the model does not know
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the samples that got their own class."""
+        return float((self.truth == self.first).mean())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Range of that share in more samples of the same kind (95 %)."""
+        return wilson_interval(int((self.truth == self.first).sum()), len(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The numbers of a report. Domains are in the order sources, target, reconstruction."""
+
+    model: AdaptedModel
+    classes: tuple[str, ...]
+    sources: tuple[Mixture, ...]  # labels in the order of the model's classes
+    target: Mixture
+    adapted: Mixture | None
+    names: tuple[str, ...]
+    distances: Array
+    points: Array  # on the map
+    map_error: float
+    gap: float  # between two classes of a source
+    plane: Plane
+    plan: Array | None
+    plan_rows: Mixture | None  # the mixture that the rows of the plan are components of
+    frames: tuple[tuple[Mixture, ...], ...]  # per atom, from the target to it
+    predictions: Predictions | None
+
+    @property
+    def n_sources(self) -> int:
+        """Number of labelled domains."""
+        return len(self.sources)
+
+    @property
+    def target_name(self) -> str:
+        """Name of the domain without labels."""
+        return self.model.target.name
+
+    @property
+    def to_target(self) -> Array:
+        """Distance of every source to the target."""
+        distances: Array = self.distances[: self.n_sources, self.n_sources]
+        return distances
+
+
+def collect_facts(model: AdaptedModel, X: Any = None, y: Any = None) -> Facts:
+    """Compute all that the page shows."""
+    if y is not None and X is None:
+        raise ValueError("y was given without X; labels are compared with predictions, give both.")
+    sources = tuple(_in_order(domain.mixture, model.classes) for domain in model.sources)
+    target = replace(model.target.mixture, labels=None, classes=None)
+    adapted = model.labeled_target
+    if adapted is not None:
+        adapted = _in_order(adapted, model.classes)
+    domains = [*sources, target, *([] if adapted is None else [adapted])]
+    names = [*(domain.name for domain in model.sources), model.target.name]
+    distances = pairwise_distances(domains)
+    points, error = embed_distances(distances)
+    plan, rows = _plan(model, sources, target, adapted)
+    return Facts(
+        model=model,
+        classes=tuple(str(name) for name in model.classes),
+        sources=sources,
+        target=target,
+        adapted=adapted,
+        names=(*names, "reconstruction") if adapted is not None else tuple(names),
+        distances=distances,
+        points=points,
+        map_error=error,
+        gap=class_gap(sources),
+        plane=common_plane([*sources, *([] if adapted is None else [adapted])] or [target]),
+        plan=plan,
+        plan_rows=rows,
+        frames=_frames(model),
+        predictions=None if X is None else _predict(model, X, y),
+    )
+
+
+def _in_order(m: Mixture, classes: NDArray[Any]) -> Mixture:
+    """Return the mixture with one column of labels per class of the model, in its order."""
+    if m.labels is None or m.classes is None or np.array_equal(m.classes, classes):
+        return m
+    place = {name: k for k, name in enumerate(classes.tolist())}
+    labels = np.zeros((m.n_components, len(classes)))
+    for column, name in enumerate(m.classes.tolist()):
+        labels[:, place[name]] = m.labels[:, column]
+    return replace(m, labels=labels, classes=classes)
+
+
+def _plan(
+    model: AdaptedModel, sources: tuple[Mixture, ...], target: Mixture, adapted: Mixture | None
+) -> tuple[Array | None, Mixture | None]:
+    plan = model.plan
+    if plan is None:
+        if adapted is None:
+            return None, None
+        return transport_plan(adapted, target).plan, adapted
+    candidates = [m for m in (adapted, *sources) if m is not None]
+    rows = [m for m in candidates if m.n_components == len(plan)]
+    return plan, rows[0] if rows else None
+
+
+def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
+    dictionary = model.dictionary
+    if dictionary is None or len(dictionary.atoms) < 2:
+        return ()
+    atom = dictionary.atoms[0]
+    large = atom.n_components * atom.n_features > _LARGE
+    ways = interpolation_frames(dictionary, _FEW_FRAMES if large else _FRAMES)
+    return tuple(tuple(_in_order(m, model.classes) for m in way) for way in ways)
+
+
+def _predict(model: AdaptedModel, X: Any, y: Any) -> Predictions:
+    parts = [_top_two(model, rows) for rows in _blocks(X)]
+    if not parts:
+        raise ValueError("X is empty; give at least one row, or leave X out.")
+    first, second, probability, runner_up, far = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    n_classes = len(model.classes)
+    shares = np.bincount(first, minlength=n_classes) / len(first)
+    found = Predictions(first, second, probability, runner_up, far, shares)
+    if y is None:
+        return found
+    truth, unknown = _codes(y, model.classes, len(first))
+    counts = confusion_counts(truth, first, n_classes)
+    return replace(found, truth=truth, confusion=counts, unknown=unknown)
+
+
+def _blocks(X: Any) -> list[Any]:
+    X = X if hasattr(X, "iloc") else np.asarray(X)
+    rows = X.iloc if hasattr(X, "iloc") else X
+    return [rows[start : start + _ROWS] for start in range(0, len(X), _ROWS)]
+
+
+def _top_two(model: AdaptedModel, X: Any) -> tuple[NDArray[Any], ...]:
+    proba = model.predict_proba(X)
+    first = proba.argmax(axis=1)
+    rows = np.arange(len(proba))
+    rest = proba.copy()
+    rest[rows, first] = -1.0
+    second = rest.argmax(axis=1)
+    runner_up = np.maximum(rest[rows, second], 0.0)  # a single class has no second
+    return first, second, proba[rows, first], runner_up, np.asarray(model.novelty(X), dtype=bool)
+
+
+def _codes(y: Any, classes: NDArray[Any], n: int) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+    """Place of every label among the classes; labels the model does not know come after."""
+    labels = check_names(y, "y")
+    if len(labels) != n:
+        raise ValueError(f"y has {len(labels)} labels, but X has {n} rows; give one per row.")
+    if (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        labels, classes = labels.astype(str), classes.astype(str)
+    place = {name: k for k, name in enumerate(classes.tolist())}
+    unknown = [name for name in np.unique(labels).tolist() if name not in place]
+    place.update({name: len(classes) + k for k, name in enumerate(unknown)})
+    codes = np.array([place[name] for name in labels.tolist()], dtype=np.intp)
+    return codes, tuple(str(name) for name in unknown)
