@@ -21,6 +21,8 @@ _HOME = {
     "barycenter": "barycenters",
     "Dictionary": "dictionary",
     "learn_dictionary": "dictionary",
+    "AdaptedModel": "model",
+    "load": "model",
     "GMMWBT": "estimators",
     "GMMDaDiL": "estimators",
     "GMMOTDA": "estimators",
@@ -40,6 +42,7 @@ __all__ = [
     "JCPOT",
     "WBT",
     "WJDOT",
+    "AdaptedModel",
     "DaDiL",
     "Dictionary",
     "GMMDaDiL",
@@ -53,6 +56,7 @@ __all__ = [
     "fit_labeled_mixture",
     "fit_mixture",
     "learn_dictionary",
+    "load",
     "mw2",
     "plot",
     "smw2",
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
         TargetOnly,
     )
     from mixda.mixture import Mixture
+    from mixda.model import AdaptedModel, load
     from mixda.transport import barycentric_map, mw2, smw2, transport_plan
 
 

@@ -122,6 +122,19 @@ def unpack(tree: Any, arrays: Arrays, kinds: Sequence[type]) -> Any:
     return kind(**{name: unpack(part, arrays, kinds) for name, part in tree["fields"].items()})
 
 
+def check_json(value: Any, name: str) -> dict[str, Any]:
+    """Return a deep copy of a dictionary as JSON keeps it; None is the empty one."""
+    if value is None or value == {}:
+        return {}
+    try:
+        copy = json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name} must be a dictionary of JSON values: {error}.") from None
+    if not isinstance(copy, dict):
+        raise ValueError(f"{name} must be a dictionary of JSON values, got {value!r}.")
+    return copy
+
+
 def _pack(value: Any, kinds: Sequence[type], path: str, arrays: Arrays) -> Any:
     if isinstance(value, np.ndarray):
         arrays[path] = np.array(value, order="C")

@@ -6,7 +6,6 @@ was fitted or transported.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mixda._archive import read_archive, write_archive
+from mixda._archive import check_json, read_archive, write_archive
 from mixda._density import LogGaussians as LogGaussians
 from mixda._density import log_gaussians as log_gaussians
 from mixda._density import normalize_log_rows as normalize_log_rows
@@ -308,8 +307,8 @@ class Mixture:
     @classmethod
     def _from_archive(cls, path: str | Path, header: dict[str, Any], arrays: Any) -> Mixture:
         try:
-            remembered = {"feature_names": header.get("feature_names"), "info": header.get("info")}
-            return cls(**arrays, **remembered)
+            names, info = header.get("feature_names"), header.get("info", {})
+            return cls(**arrays, feature_names=names, info=info)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} does not hold a valid mixture: {error}") from None
 
@@ -439,25 +438,12 @@ def _check_labels(
 def _check_feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
     if names is None:
         return None
-    names = tuple(str(name) for name in names)
-    if len(names) != n_features or len(set(names)) != n_features:
+    found = tuple(str(name) for name in names)
+    if len(found) != n_features or len(set(found)) != n_features:
         raise ValueError(
-            f"feature_names must be {n_features} different names, one per feature, got {names!r}."
+            f"feature_names must be {n_features} different names, one per feature, got {found!r}."
         )
-    return names
-
-
-def check_json(value: Any, name: str) -> dict[str, Any]:
-    """Return a deep copy of a dictionary as JSON keeps it; None is the empty one."""
-    if value is None or value == {}:
-        return {}
-    try:
-        copy = json.loads(json.dumps(value))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name} must be a dictionary of JSON values: {error}.") from None
-    if not isinstance(copy, dict):
-        raise ValueError(f"{name} must be a dictionary of JSON values, got {value!r}.")
-    return copy
+    return found
 
 
 def frozen(array: Any) -> Any:

@@ -1,7 +1,7 @@
 """The closed set of rules a saved classifier is made of: numbers and fixed formulas, never code.
 
-A rule is a frozen value that maps rows to rows. `rule_of` turns fitted scikit-learn objects into
-rules, `to_state` and `from_state` turn rules into names and arrays and back.
+A rule is a frozen value that maps rows to rows. `to_state` and `from_state` turn
+rules into names and arrays and back; `mixda.estimators` turns fitted classifiers into rules.
 """
 
 from __future__ import annotations
@@ -311,10 +311,10 @@ def _set(rule: Rule, **values: Any) -> None:
 
 
 def _check_rules(rules: Any, size: int | None = None) -> tuple[Rule, ...]:
-    rules = tuple(rules)
-    strangers = [type(rule).__name__ for rule in rules if not isinstance(rule, Rule)]
+    found: tuple[Rule, ...] = tuple(rules)
+    strangers = [type(rule).__name__ for rule in found if not isinstance(rule, Rule)]
     if strangers:
         raise ValueError(f"a rule is needed, got {strangers[0]}.")
-    if size is not None and (size == 0 or len(rules) != size):
-        raise ValueError(f"there must be one rule per number, got {len(rules)} for {size}.")
-    return rules
+    if size is not None and (size == 0 or len(found) != size):
+        raise ValueError(f"there must be one rule per number, got {len(found)} for {size}.")
+    return found

@@ -1,11 +1,17 @@
 """What every estimator shares: SKADA's domain convention, labels, encoding and predictions.
 
-A method subclasses `MultiSourceClassifier`, keeps its parameters in `__init__` and writes two
-hooks, `_fit_domains` and `_predict_encoded`, that see encoded samples and integer classes only.
+A method subclasses `MultiSourceClassifier`, keeps its parameters in `__init__` and writes three
+hooks, `_fit_domains`, `_predict_encoded` and `_rule`, that see encoded samples and integer classes.
 """
 
 from __future__ import annotations
 
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +23,18 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from mixda import __version__
 from mixda._validation import Array, check_magnitude, check_random_state
+from mixda.em import fit_labeled_mixture
 from mixda.estimators._encoders import DomainEncoder
+from mixda.mixture import Mixture
+from mixda.model import AdaptedModel, Domain, default_names, novelty_threshold
+from mixda.rules import Chain, Rule
 
 Codes = NDArray[np.intp]
 Source = tuple[Array, Codes]
 
+_FLOOR = 0.1  # of a feature's spread: 0.001 costs GMM-DaDiL up to half its accuracy on MLP features
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
 
 
@@ -41,6 +53,13 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         pair per source in the order of `sources_`; `target` is an array or None.
     ``_predict_encoded(Z)``
         Probabilities of the classes for encoded samples, shape (n, nc).
+    ``_rule()``
+        The same as a `mixda.rules.Rule`, for `to_model`.
+
+    After a fit with a target there are `source_mixtures_` and `unlabeled_mixture_`: a method that
+    does not fit mixtures of its own gets one Gaussian per class and domain in the encoded space
+    (per predicted class in the target), in closed form, so that models and reports know where the
+    data were without holding a sample.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
@@ -57,6 +76,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     encoder: Any
     scale: Any
     random_state: Any
+    _seed: int
+    _sizes: list[int | None]  # samples of each source, then of the target, where known
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> MultiSourceClassifier:
         """Learn from labelled sources and an unlabelled target.
@@ -79,8 +100,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "give the classes of the source rows."
             )
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # nothing of an earlier fit may decide
+        self._forget()
         X = validate_data(self, X, dtype=np.float64)
         check_magnitude(X, "X")
         check_consistent_length(X, y)
@@ -89,13 +109,18 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self._check_roles(is_source, given=sample_domain is not None)
         self.classes_, codes = _encode_labels(y, is_source, ids)
         rng = check_random_state(self.random_state)
-        seed = int(rng.integers(2**31))
-        self.encoder_ = DomainEncoder(self.scale, self.encoder, seed)
+        self._seed = int(rng.integers(2**31))
+        self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
         Z = self.encoder_.fit_transform(X, codes, ids)
         self.sources_ = np.unique(ids[is_source])
         source_Z, source_ids = Z[is_source], ids[is_source]
         sources = [(source_Z[source_ids == k], codes[source_ids == k]) for k in self.sources_]
-        self._fit_domains(sources, None if is_source.all() else Z[~is_source], rng)
+        target = None if is_source.all() else Z[~is_source]
+        self._fit_domains(sources, target, rng)
+        if target is not None:
+            self._sizes = [*(len(Z) for Z, _ in sources), len(target)]
+            if not hasattr(self, "unlabeled_mixture_"):
+                self._summarize(sources, target)
         return self
 
     def predict(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> NDArray[Any]:
@@ -157,6 +182,68 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         predicted = self.predict(X, sample_domain, allow_source)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
+    def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
+        """Return the fitted classifier of the target as a value that can be saved.
+
+        Parameters
+        ----------
+        domain_names : sequence of str, optional
+            Of the sources in the order of `sources_`, then of the target; default "source 0" …
+            "target".
+
+        Returns
+        -------
+        AdaptedModel
+            It predicts the same, and holds mixtures of the domains but none of their samples.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "unlabeled_mixture_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted without a target, so there is no adapted "
+                "model; call fit(X, y, sample_domain=...) with some negative ids first."
+            )
+        encoder, head = self.encoder_.rule(), self._rule()
+        *sources, target = self._domains(domain_names)
+        given = getattr(self, "feature_names_in_", None)
+        return AdaptedModel(
+            feature_names=default_names(self.n_features_in_) if given is None else tuple(given),
+            classes=self.classes_,
+            method=type(self).__name__,
+            rule=head if encoder is None else Chain((encoder, head)),
+            encoder=encoder,
+            sources=tuple(sources),
+            target=target,
+            novelty_threshold=novelty_threshold([d.mixture for d in (*sources, target)]),
+            settings=self._settings(),
+            **self._adapted(),
+        )
+
+    def save(self, path: str | Path, domain_names: Sequence[str] | None = None) -> None:
+        """Write `to_model` to `path` (customarily ``.mixda``), atomically."""
+        self.to_model(domain_names).save(path)
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        y: Any = None,
+        title: str | None = None,
+        domain_names: Sequence[str] | None = None,
+    ) -> Path:
+        """Write a report of the adaptation, one HTML page, to `path`.
+
+        Parameters
+        ----------
+        path : path
+        X, y, title : see `AdaptedModel.report`
+        domain_names : see `to_model`
+
+        Returns
+        -------
+        Path
+        """
+        return self.to_model(domain_names).report(path, X=X, y=y, title=title)
+
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
@@ -164,6 +251,67 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _predict_encoded(self, Z: Array) -> Array:
         raise NotImplementedError
+
+    def _rule(self) -> Rule:
+        raise NotImplementedError
+
+    def _adapted(self) -> dict[str, Any]:
+        """Return what else a model keeps: `labeled_target`, `dictionary`, `plan`."""
+        return {}
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # nothing of an earlier fit may decide
+        self._sizes = []
+
+    def _summarize(self, sources: list[Source], target: Array) -> None:
+        domains = [*(Z for Z, _ in sources), target]
+        largest = max(np.abs(Z).max() for Z in domains)
+        floor = std_floor([Z.var(axis=0) for Z in domains], largest)
+
+        def gaussians(Z: Array, codes: Codes) -> Mixture:
+            return fit_labeled_mixture(
+                Z,
+                self.classes_[codes],
+                1,
+                class_prior="empirical",
+                classes=self.classes_,
+                min_std=floor,
+                random_state=0,
+            )
+
+        self.source_mixtures_ = [gaussians(Z, codes) for Z, codes in sources]
+        predicted = gaussians(target, self._predict_encoded(target).argmax(axis=1))
+        self.unlabeled_mixture_ = replace(predicted, labels=None, classes=None)
+
+    def _domains(self, names: Sequence[str] | None) -> list[Domain]:
+        """Return the domains of a model; sources that the method took as one are one here too."""
+        if names is None:
+            names = [*(f"source {k}" for k in self.sources_), "target"]
+        if isinstance(names, str) or len(names) != len(self.sources_) + 1:
+            raise ValueError(
+                f"domain_names must be {len(self.sources_) + 1} names, those of the sources and "
+                f"then the target's, got {names!r}."
+            )
+        names, sizes = [str(name) for name in names], self._sizes
+        if len(self.source_mixtures_) < len(self.sources_):
+            known = [size for size in sizes[:-1] if size is not None]
+            total = sum(known) if len(known) == len(self.sources_) else None
+            names, sizes = [" + ".join(names[:-1]), names[-1]], [total, sizes[-1]]
+        mixtures = [*self.source_mixtures_, self.unlabeled_mixture_]
+        return [Domain(*parts) for parts in zip(names, mixtures, sizes, strict=True)]
+
+    def _settings(self) -> dict[str, Any]:
+        parameters = {name: _as_json(value) for name, value in self.get_params(deep=False).items()}
+        return {
+            "parameters": parameters,
+            "versions": {
+                "mixda": __version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
 
     def _check_roles(self, is_source: NDArray[np.bool_], given: bool) -> None:
         if not is_source.any():
@@ -200,6 +348,18 @@ def head_proba(head: Any, Z: Array, n_classes: int) -> Array:
     else:
         proba[np.arange(len(Z)), head.predict(Z)] = 1.0
     return proba
+
+
+def std_floor(variances: list[Array], largest: float) -> Array:
+    """Smallest standard deviation of each feature: a share of its spread within the domains.
+
+    `variances` are those of the features, one array per domain; `largest` is the largest absolute
+    value anywhere, in case that all is constant.
+    """
+    spread = np.sqrt(np.mean(variances, axis=0))
+    least = 1e-12 * largest or 1e-6  # all is constant, or zero
+    floor: Array = np.maximum(_FLOOR * np.maximum(spread, spread.mean()), least)
+    return floor
 
 
 def pool(sources: list[Source]) -> Source:
@@ -257,6 +417,16 @@ def _encode_labels(
             "needs at least two classes."
         )
     return classes, codes
+
+
+def _as_json(value: Any) -> Any:
+    """Return a parameter as JSON, or in words if it is an object."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        return repr(value) if isinstance(value, BaseEstimator) else type(value).__name__
 
 
 def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -16,6 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixda._validation import Array, check_choice
+from mixda.estimators._rules import rule_of
+from mixda.mixture import Mixture
+from mixda.rules import Affine, Chain, Linear, ReLU, Rule
 
 Ids = NDArray[np.int64]
 Moments = tuple[Array, Array]
@@ -85,6 +88,35 @@ class DomainEncoder:
         ids = np.full(len(X), _TARGET) if ids is None else ids
         scaled = self._standardize(X, ids)
         return scaled if self._model is None else self._encode(scaled)
+
+    def fit_mixtures(self, sources: list[Mixture], target: Mixture) -> list[Mixture]:
+        """Standardise mixtures by their own moments; return the sources' and then the target's.
+
+        Several sources count by their numbers of samples where these are known (`info`).
+        """
+        if self._model is not None:
+            raise ValueError(
+                "an encoder is learned from samples, which mixtures do not hold; use encoder=None, "
+                "or fit the estimator on data."
+            )
+        self._pooled = _settled(*pool_mixtures(sources).moments())
+        if self.scale == "domain":
+            named = [*enumerate(sources), (_TARGET, target)]
+            self._moments = {k: _settled(*p.moments()) for k, p in named}
+        if self.scale is None:
+            return [*sources, target]
+        ids = [*range(len(sources)), _TARGET]
+        moments = [self._moments.get(k, self._pooled) for k in ids]
+        return [p.affine(*m) for p, m in zip([*sources, target], moments, strict=True)]
+
+    def rule(self) -> Rule | None:
+        """Return the encoding of the target as a rule; None if it changes nothing."""
+        steps: list[Rule] = []
+        if self.scale is not None:
+            steps.append(Affine(*self._moments.get(_TARGET, self._pooled)))
+        if self._model is not None:
+            steps.append(rule_of(self._model))
+        return Chain(tuple(steps)) if steps else None
 
     def _standardize(self, X: Array, ids: Ids) -> Array:
         if self.scale is None:
@@ -177,10 +209,44 @@ class MLPEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Z = np.maximum(Z @ weights + bias, 0.0)
         return Z
 
+    def _rule(self) -> Rule:
+        steps: list[Rule] = []
+        layers = zip(self.network_.coefs_[:-1], self.network_.intercepts_[:-1], strict=True)
+        for weights, bias in layers:
+            steps += [Linear(weights, bias), ReLU()]
+        return Chain(tuple(steps))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def pool_mixtures(mixtures: list[Mixture]) -> Mixture:
+    """Return all mixtures as one, by their numbers of samples if all are known, else evenly."""
+    if len(mixtures) == 1:
+        return mixtures[0]
+    sizes = [count_samples(p) for p in mixtures]
+    shares = np.array([1.0 if None in sizes else size for size in sizes], dtype=np.float64)
+    weights = np.concatenate(
+        [share * p.weights for share, p in zip(shares / shares.sum(), mixtures, strict=True)]
+    )
+    labels = [p.labels for p in mixtures]
+    return Mixture(
+        weights / weights.sum(),
+        np.vstack([p.means for p in mixtures]),
+        np.vstack([p.stds for p in mixtures]),
+        None if any(v is None for v in labels) else np.vstack(labels),  # type: ignore[arg-type]
+        mixtures[0].classes,
+        mixtures[0].feature_names,
+        {} if None in sizes else {"n_samples": int(shares.sum())},
+    )
+
+
+def count_samples(mixture: Mixture) -> int | None:
+    """Return how many samples a mixture was fitted to, if it says so."""
+    n = mixture.info.get("n_samples")
+    return n if isinstance(n, int) and n > 0 else None
 
 
 def _resolve(encoder: Any, seed: int) -> Any:
@@ -203,7 +269,9 @@ def _resolve(encoder: Any, seed: int) -> Any:
 
 def _moments(X: Array) -> Moments:
     """Mean and standard deviation of each feature; 1 for the deviation of a constant one."""
-    mean = X.mean(axis=0)
-    std = X.std(axis=0)
+    return _settled(X.mean(axis=0), X.std(axis=0))
+
+
+def _settled(mean: Array, std: Array) -> Moments:
     constant = std <= 10 * np.finfo(np.float64).eps * np.abs(mean)
     return mean, np.where(constant, 1.0, std)

@@ -14,6 +14,8 @@ from mixda.estimators._base import (
     pool,
     train_head,
 )
+from mixda.estimators._rules import rule_of
+from mixda.rules import Rule
 
 
 class SourceOnly(MultiSourceClassifier):
@@ -64,6 +66,9 @@ class SourceOnly(MultiSourceClassifier):
 
     def _predict_encoded(self, Z: Array) -> Array:
         return head_proba(self.classifier_, Z, len(self.classes_))
+
+    def _rule(self) -> Rule:
+        return rule_of(self.classifier_, len(self.classes_))
 
 
 class TargetOnly(SourceOnly):

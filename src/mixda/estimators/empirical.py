@@ -19,7 +19,9 @@ from mixda.estimators._base import (
     pool,
     train_head,
 )
+from mixda.estimators._rules import rule_of
 from mixda.mixture import Mixture
+from mixda.rules import Average, Chain, Linear, Normalize, Rule, Sigmoid
 from mixda.transport import barycentric_map, squared_distances, transport_plan
 
 
@@ -45,6 +47,9 @@ class HeadClassifier(MultiSourceClassifier):
 
     def _predict_encoded(self, Z: Array) -> Array:
         return head_proba(self.classifier_, Z, len(self.classes_))
+
+    def _rule(self) -> Rule:
+        return rule_of(self.classifier_, len(self.classes_))
 
 
 class WBT(HeadClassifier):
@@ -294,6 +299,10 @@ class DaDiL(MultiSourceClassifier):
             total += weight * head_proba(head, Z, len(self.classes_))
         return total
 
+    def _rule(self) -> Rule:
+        heads = [rule_of(head, len(self.classes_)) for head in self.classifiers_]
+        return heads[0] if len(heads) == 1 else Average(self.classifier_weights_, tuple(heads))
+
 
 class WJDOT(MultiSourceClassifier):
     r"""Weighted joint-distribution transport: a linear classifier and the sources' weights.
@@ -380,9 +389,11 @@ class WJDOT(MultiSourceClassifier):
     def _predict_encoded(self, Z: Array) -> Array:
         if hasattr(self, "classifier_"):
             return head_proba(self.classifier_, Z, len(self.classes_))
-        scores = self.transport_.scores(Z) + 1e-12
-        proba: Array = scores / scores.sum(axis=1, keepdims=True)
-        return proba
+        return self._rule()(Z)
+
+    def _rule(self) -> Rule:
+        scores = Linear(self.transport_.coefficients, self.transport_.intercept)
+        return Chain((scores, Sigmoid(), Normalize(1e-12)))
 
 
 class JCPOT(HeadClassifier):

@@ -5,7 +5,6 @@ The numerics are in `mixda.em`, `mixda.barycenters`, `mixda.transport` and `mixd
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from mixda._validation import (
-    Array,
     check_magnitude,
     check_number,
     check_positive_int,
@@ -21,103 +19,12 @@ from mixda._validation import (
 )
 from mixda.barycenters import barycenter
 from mixda.dictionary import Dictionary, learn_dictionary
-from mixda.em import fit_labeled_mixture, fit_mixture
-from mixda.estimators._base import (
-    MultiSourceClassifier,
-    Source,
-    check_domains,
-    head_proba,
-    pool,
-    train_head,
-)
+from mixda.em import fit_mixture
+from mixda.estimators._base import check_domains
+from mixda.estimators._mixtures import MixtureClassifier
 from mixda.mixture import Mixture
 from mixda.online import merge_mixtures
 from mixda.transport import barycentric_map, transport_plan
-
-_FLOOR = 0.1  # of a feature's spread: 0.001 costs GMM-DaDiL up to half its accuracy on MLP features
-
-
-class MixtureClassifier(MultiSourceClassifier):
-    """Base of the methods whose outcome is a labelled mixture of the target.
-
-    A subclass implements ``_adapt(sources, target, rng)``: labelled mixtures of the sources and
-    an unlabelled one of the target in, a labelled mixture of the target out.
-    """
-
-    n_components: Any
-    target_components: Any
-    class_prior: Any
-    min_std: Any
-    n_init: Any
-    classifier: Any
-    n_samples: Any
-    verbose: Any
-
-    def _fit_domains(
-        self, sources: list[Source], target: Array | None, rng: np.random.Generator
-    ) -> None:
-        domains = [Z for Z, _ in sources] + ([] if target is None else [target])
-        self._floor = _floor(domains) if _is(self.min_std, "auto") else self.min_std
-        if target is None:
-            self.target_mixture_ = self._fit_source(pool(sources), rng)
-        else:
-            self.source_mixtures_ = [self._fit_source(source, rng) for source in sources]
-            self.unlabeled_mixture_ = self._fit_target(target, rng)
-            self.target_mixture_ = self._adapt(self.source_mixtures_, self.unlabeled_mixture_, rng)
-        if not self._is_map():
-            self.classifier_ = self._train_classifier(rng)
-
-    def _is_map(self) -> bool:
-        return _is(self.classifier, "map")
-
-    def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
-        Z, codes = source
-        return fit_labeled_mixture(
-            Z,
-            self.classes_[codes],
-            self.n_components,
-            class_prior=self.class_prior,
-            classes=self.classes_,
-            min_std=self._floor,
-            n_init=self.n_init,
-            random_state=rng,
-            verbose=self.verbose,
-        )
-
-    def _fit_target(self, Z: Array, rng: np.random.Generator) -> Mixture:
-        n_components = self.target_components
-        if n_components is None:
-            n_components = max(p.n_components for p in self.source_mixtures_)
-        if n_components != "bic":
-            n_components = min(check_positive_int(n_components, "target_components"), len(Z))
-        return fit_mixture(
-            Z,
-            n_components,
-            min_std=self._floor,
-            n_init=self.n_init,
-            random_state=rng,
-            verbose=self.verbose,
-        )
-
-    def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
-        raise NotImplementedError
-
-    def _train_classifier(self, rng: np.random.Generator) -> Any:
-        if not hasattr(self.classifier, "fit"):
-            raise ValueError(
-                f"classifier must be 'map' or a scikit-learn classifier, got {self.classifier!r}."
-            )
-        n_samples = self.n_samples
-        if n_samples is None:
-            n_samples = 50 * self.target_mixture_.n_components
-        coded = replace(self.target_mixture_, classes=np.arange(len(self.classes_)))
-        Z, codes = coded.sample(n_samples, rng)
-        return train_head(self.classifier, Z, np.asarray(codes))
-
-    def _predict_encoded(self, Z: Array) -> Array:
-        if self._is_map():
-            return self.target_mixture_.predict_proba(Z)
-        return head_proba(self.classifier_, Z, len(self.classes_))
 
 
 class GMMWBT(MixtureClassifier):
@@ -432,22 +339,25 @@ class GMMDaDiL(MixtureClassifier):
         batch = fit_mixture(
             Z, "bic", max_components=min(most, 10), min_std=self._floor, random_state=rng
         )
-        self.n_target_seen_ += len(Z)
+        self._sizes = [*self._sizes[:-1], self.n_target_seen_ + len(Z)]
         share = max(len(Z) / self.n_target_seen_, forgetting)
         self.unlabeled_mixture_ = merge_mixtures(
             self.unlabeled_mixture_, batch, share=share, max_components=most
         )
         self._learn(self.source_mixtures_, self.unlabeled_mixture_, rng, self.dictionary_)
         self.target_mixture_ = self.dictionary_.target
-        if not self._is_map():
-            self.classifier_ = self._train_classifier(rng)
+        self._train()
         return self
 
-    def _fit_domains(
-        self, sources: list[Source], target: Array | None, rng: np.random.Generator
-    ) -> None:
-        self.n_target_seen_ = 0 if target is None else len(target)
-        super()._fit_domains(sources, target, rng)
+    @property
+    def n_target_seen_(self) -> int:
+        """Samples of the target so far; a hundred per component if its mixture does not tell."""
+        size = self._sizes[-1] if self._sizes else 0
+        return 100 * self.unlabeled_mixture_.n_components if size is None else size
+
+    def _adapted(self) -> dict[str, Any]:
+        plan = transport_plan(self.target_mixture_, self.unlabeled_mixture_).plan
+        return {**super()._adapted(), "dictionary": self.dictionary_, "plan": plan}
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         self._learn(sources, target, rng, None)
@@ -480,15 +390,3 @@ class GMMDaDiL(MixtureClassifier):
             verbose=self.verbose,
             random_state=rng,
         )
-
-
-def _is(value: Any, word: str) -> bool:
-    return isinstance(value, str) and value == word
-
-
-def _floor(domains: list[Array]) -> Array:
-    """Smallest standard deviation of each feature: a share of its spread within the domains."""
-    spread = np.sqrt(np.mean([Z.var(axis=0) for Z in domains], axis=0))
-    least = 1e-12 * max(np.abs(Z).max() for Z in domains) or 1e-6  # all is constant, or zero
-    floor: Array = np.maximum(_FLOOR * np.maximum(spread, spread.mean()), least)
-    return floor

@@ -8,7 +8,8 @@ import numpy as np
 
 from mixda._validation import Array, check_choice
 from mixda.estimators._base import Source, pool, train_head
-from mixda.estimators.gmm import MixtureClassifier
+from mixda.estimators._encoders import pool_mixtures
+from mixda.estimators._mixtures import MixtureClassifier
 from mixda.mixture import Mixture
 from mixda.transport import barycentric_map, transport_plan
 
@@ -93,6 +94,16 @@ class GMMOTDA(MixtureClassifier):
             super()._fit_domains([self._pooled], target, rng)
         finally:
             del self._pooled
+
+    def _finish(self, sources: list[Mixture], target: Mixture) -> None:
+        if check_choice(self.route, "route", ("labels", "samples")) == "samples" and not hasattr(
+            self, "_pooled"
+        ):
+            raise ValueError(
+                "route='samples' sends samples, which mixtures do not hold; use route='labels', "
+                "or fit the estimator on data."
+            )
+        super()._finish([pool_mixtures(sources)], target)
 
     def _train_classifier(self, rng: np.random.Generator) -> Any:
         if self.route == "labels" or not hasattr(self, "plan_"):

@@ -1,0 +1,246 @@
+"""What the methods over mixtures share: domains become mixtures, a labelled target one decides.
+
+`fit` makes the mixtures from samples; `fit_mixtures` takes them from elsewhere (federated).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mixda._validation import Array, check_positive_int, check_random_state
+from mixda.em import fit_labeled_mixture, fit_mixture
+from mixda.estimators._base import (
+    MultiSourceClassifier,
+    Source,
+    head_proba,
+    pool,
+    std_floor,
+    train_head,
+)
+from mixda.estimators._encoders import DomainEncoder, count_samples
+from mixda.estimators._rules import rule_of
+from mixda.mixture import Mixture
+from mixda.rules import Posterior, Rule
+from mixda.transport import align_labels, check_same_features
+
+Self = TypeVar("Self", bound="MixtureClassifier")
+
+
+class MixtureClassifier(MultiSourceClassifier):
+    """Base of the methods whose outcome is a labelled mixture of the target.
+
+    A subclass implements ``_adapt(sources, target, rng)``: labelled mixtures of the sources and
+    an unlabelled one of the target in, a labelled mixture of the target out.
+    """
+
+    n_components: Any
+    target_components: Any
+    class_prior: Any
+    min_std: Any
+    n_init: Any
+    classifier: Any
+    n_samples: Any
+    verbose: Any
+
+    def fit_mixtures(self: Self, sources: Sequence[Mixture], target: Mixture) -> Self:
+        """Adapt from mixtures alone, as when the samples must stay where they are (federated).
+
+        The mixtures are over raw features. With the same mixtures, this is what `fit` does after
+        it has made them. `scale` takes the moments of the mixtures, ``min_std="auto"`` a floor
+        from them; `n_components`, `target_components`, `class_prior` and `n_init` are not used.
+        An `encoder` needs samples, so it must be None.
+
+        Parameters
+        ----------
+        sources : sequence of N labelled Mixture
+            Their classes are united. If they have feature names, all must have the same ones;
+            other orders are put right.
+        target : Mixture
+            Its labels, if it has any, are not looked at.
+
+        Returns
+        -------
+        self
+            `predict` and all others then work on raw samples as usual.
+
+        Examples
+        --------
+        >>> import mixda
+        >>> from mixda.datasets import make_shifted_toy
+        >>> toy = make_shifted_toy(random_state=2)
+        >>> task = toy.as_task()
+        >>> rows = [task.sample_domain == k for k in (1, 2, 3)]
+        >>> sites = [mixda.fit_labeled_mixture(task.X[i], task.y[i], random_state=0) for i in rows]
+        >>> target = mixda.fit_mixture(task.X_target, 6, random_state=0)
+        >>> model = mixda.GMMDaDiL(random_state=0).fit_mixtures(sites, target)
+        >>> model.score(task.X_target, task.y_target) > 0.99
+        True
+        """
+        self._forget()
+        sources = [sources] if isinstance(sources, Mixture) else list(sources)
+        names = _common_names([*sources, target])
+        self.n_features_in_ = check_same_features([*sources, target])
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+            sources, target = [p.marginal(names) for p in sources], target.marginal(names)
+        self.classes_, sources = _unite_classes(sources)
+        self.sources_ = np.arange(len(sources))
+        self._sizes = [count_samples(p) for p in (*sources, target)]
+        rng = check_random_state(self.random_state)
+        self._seed = int(rng.integers(2**31))
+        self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
+        target = replace(target, labels=None, classes=None)
+        mixtures = self.encoder_.fit_mixtures(sources, target)
+        largest = max(np.abs(p.means).max() for p in mixtures)
+        self._floor = self._resolve_floor([p.moments()[1] ** 2 for p in mixtures], largest)
+        floor = np.broadcast_to(self._floor, self.n_features_in_)
+        *sources, target = [replace(p, stds=np.maximum(p.stds, floor)) for p in mixtures]
+        self._finish(sources, target)
+        return self
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        domains = [Z for Z, _ in sources] + ([] if target is None else [target])
+        largest = max(np.abs(Z).max() for Z in domains)
+        self._floor = self._resolve_floor([Z.var(axis=0) for Z in domains], largest)
+        if target is None:
+            self.target_mixture_ = self._fit_source(pool(sources), rng)
+            self._train()
+        else:
+            mixtures = [self._fit_source(source, rng) for source in sources]
+            self._finish(mixtures, self._fit_target(target, mixtures, rng))
+
+    def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
+        return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std
+
+    def _finish(self, sources: list[Mixture], target: Mixture) -> None:
+        """Adapt; the random numbers are the same whether the mixtures were fitted or given."""
+        self.source_mixtures_, self.unlabeled_mixture_ = sources, target
+        self.target_mixture_ = self._adapt(sources, target, np.random.default_rng(self._seed))
+        self._train()
+
+    def _train(self) -> None:
+        if not self._is_map():
+            self.classifier_ = self._train_classifier(np.random.default_rng([self._seed, 1]))
+
+    def _is_map(self) -> bool:
+        return _is(self.classifier, "map")
+
+    def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
+        Z, codes = source
+        return fit_labeled_mixture(
+            Z,
+            self.classes_[codes],
+            self.n_components,
+            class_prior=self.class_prior,
+            classes=self.classes_,
+            min_std=self._floor,
+            n_init=self.n_init,
+            random_state=rng,
+            verbose=self.verbose,
+        )
+
+    def _fit_target(self, Z: Array, sources: list[Mixture], rng: np.random.Generator) -> Mixture:
+        n_components = self.target_components
+        if n_components is None:
+            n_components = max(p.n_components for p in sources)
+        if n_components != "bic":
+            n_components = min(check_positive_int(n_components, "target_components"), len(Z))
+        return fit_mixture(
+            Z,
+            n_components,
+            min_std=self._floor,
+            n_init=self.n_init,
+            random_state=rng,
+            verbose=self.verbose,
+        )
+
+    def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
+        raise NotImplementedError
+
+    def _train_classifier(self, rng: np.random.Generator) -> Any:
+        if not hasattr(self.classifier, "fit"):
+            raise ValueError(
+                f"classifier must be 'map' or a scikit-learn classifier, got {self.classifier!r}."
+            )
+        n_samples = self.n_samples
+        if n_samples is None:
+            n_samples = 50 * self.target_mixture_.n_components
+        coded = replace(self.target_mixture_, classes=np.arange(len(self.classes_)))
+        Z, codes = coded.sample(n_samples, rng)
+        return train_head(self.classifier, Z, np.asarray(codes))
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        if self._is_map():
+            return self.target_mixture_.predict_proba(Z)
+        return head_proba(self.classifier_, Z, len(self.classes_))
+
+    def _rule(self) -> Rule:
+        if self._is_map():
+            return Posterior(self.target_mixture_)
+        return rule_of(self.classifier_, len(self.classes_))
+
+    def _adapted(self) -> dict[str, Any]:
+        plan = getattr(self, "plan_", None)
+        return {"labeled_target": self.target_mixture_, "plan": plan}
+
+
+def _is(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+
+
+def _common_names(mixtures: list[Mixture]) -> tuple[str, ...] | None:
+    """Return the feature names of all mixtures in the order of the first, or say who differs."""
+    names = [getattr(p, "feature_names", None) for p in mixtures]
+    if all(name is None for name in names):
+        return None
+    if any(name is None for name in names):
+        without = _name(mixtures, [name is None for name in names].index(True))
+        raise ValueError(
+            f"{without} has no feature names, but others have; give them to all "
+            "(dataclasses.replace(mixture, feature_names=...)) or to none."
+        )
+    for i, other in enumerate(names):
+        different = set(names[0] or ()) ^ set(other or ())
+        if different:
+            raise ValueError(
+                f"{_name(mixtures, i)} has other features than {_name(mixtures, 0)} (one of them "
+                f"lacks {sorted(different)[0]!r}); fit them all on the same columns."
+            )
+    return names[0]
+
+
+def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
+    """Return the sorted classes of all sources, and the sources with labels over these."""
+    for i, p in enumerate(sources):
+        if not p.is_labeled:
+            raise ValueError(
+                f"{_name([*sources, p], i)} has no labels; sources must be fitted with labels "
+                "(fit_labeled_mixture)."
+            )
+    if not sources:
+        raise ValueError("fit_mixtures needs at least one source mixture, got none.")
+    labels, classes = align_labels(sources)
+    order = np.argsort(classes)
+    if len(classes) < 2:
+        raise ValueError(
+            f"the sources hold one class only ({classes.tolist()[0]!r}); a classifier needs at "
+            "least two classes."
+        )
+    united = [
+        replace(p, labels=np.asarray(v)[:, order], classes=classes[order])
+        for p, v in zip(sources, labels, strict=True)
+    ]
+    return classes[order], united
+
+
+def _name(mixtures: list[Mixture], i: int) -> str:
+    """Return what to call a mixture in a sentence; the last is the target."""
+    role = "the target" if i == len(mixtures) - 1 else f"source {i}"
+    given = mixtures[i].info.get("name")
+    return f"{role} ({given})" if given else role
