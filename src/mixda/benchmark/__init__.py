@@ -5,6 +5,7 @@
 
 from mixda.benchmark._cells import Cell, read_records
 from mixda.benchmark._features import FEATURES
+from mixda.benchmark._figures import figure
 from mixda.benchmark._methods import METHODS
 from mixda.benchmark._render import compare, table
 from mixda.benchmark._runner import RunSummary, run
@@ -31,6 +32,7 @@ __all__ = [
     "Table",
     "compare",
     "critical_difference",
+    "figure",
     "rank_accuracies",
     "rank_methods",
     "read_records",

@@ -79,21 +79,6 @@ _FIXED: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def size_of(cell: Mapping[str, Any], n_classes: int) -> int:
-    """Return what an ablation varies: components of a mixture, or points of a cloud.
-
-    Examples
-    --------
-    >>> from mixda.benchmark._ablations import size_of
-    >>> size_of({"method": "GMMWBT", "settings": {"n_components": 3}}, n_classes=10)
-    30
-    """
-    settings = cell["settings"]
-    if cell["method"].startswith("GMM"):
-        return int(settings["n_components"]) * n_classes
-    return int(settings.get("batch_size") or settings["n_points"])
-
-
 def _variants(suite: str, method: str, nc: int) -> list[dict[str, Any]]:
     sizes = _PER_CLASS.get(suite)
     if sizes is None:

@@ -140,7 +140,8 @@ def _origin(one: Table) -> str:
 
 def _title(one: Table) -> str:
     reduced = f", at most {one.rows} rows per domain" if one.rows else ""
-    return f"{one.suite}: accuracy in %, {one.n_seeds} seeds, features {one.features}{reduced}"
+    seeds = "one seed" if one.n_seeds == 1 else f"mean ± std over {one.n_seeds} seeds"
+    return f"{one.suite}: accuracy in %, {seeds}, features {one.features}{reduced}"
 
 
 def _entry(row: Row, t: int, n_seeds: int, style: _Style) -> str:
@@ -148,7 +149,8 @@ def _entry(row: Row, t: int, n_seeds: int, style: _Style) -> str:
     if n == 0:
         return "failed" if row.failed[t] else "–"
     partial = "" if n == n_seeds else f" ({n} of {n_seeds})"
-    return f"{row.means[t]:.2f}{style.plus_minus}{row.stds[t]:.2f}{partial}"
+    spread = "" if n_seeds == 1 else f"{style.plus_minus}{row.stds[t]:.2f}"
+    return f"{row.means[t]:.2f}{spread}{partial}"
 
 
 def _first_two(column: Array, contest: Any) -> list[float]:
@@ -181,7 +183,13 @@ class _Style:
             return text
         for sign in "_%&#":
             text = text.replace(sign, rf"\{sign}")
-        replaced = {BELOW: r"$\blacktriangledown$", "χ²": r"$\chi^2$", "–": "--", "−": "$-$"}
+        replaced = {
+            "±": r"$\pm$",
+            BELOW: r"$\blacktriangledown$",
+            "χ²": r"$\chi^2$",
+            "–": "--",
+            "−": "$-$",
+        }
         for sign, word in replaced.items():
             text = text.replace(sign, word)
         return text

@@ -211,7 +211,7 @@ def _run_cells(
 
 
 def _work(jobs: Jobs, what: str, n_jobs: int, verbose: bool) -> list[str | None]:
-    """Do all jobs in parallel, showing how many are done; return for each why it failed, or None."""
+    """Do all jobs in parallel and show how many are done; return why each failed, or None."""
     from joblib import Parallel, delayed
 
     reasons: list[str | None] = [None] * len(jobs)

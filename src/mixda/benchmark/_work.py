@@ -80,7 +80,8 @@ def predict_cell(cell: Cell, task: FoldTask, oracle_labels: Any = None) -> tuple
     predictions : dict
         ``main``, and ``head`` for the methods whose outcome is a labelled mixture.
     outcome : dict
-        Seconds of the fit, of the head and of the prediction, and those of dictionary learning.
+        Seconds of the fit, of the head, of the prediction and of dictionary learning, and the
+        ``size`` of what was learned: components of a mixture, points of a cloud.
 
     Examples
     --------
@@ -108,7 +109,17 @@ def predict_cell(cell: Cell, task: FoldTask, oracle_labels: Any = None) -> tuple
         outcome["head_seconds"] = time.perf_counter() - began
     if hasattr(model, "dictionary_"):
         outcome["learn_seconds"] = float(model.dictionary_.history.seconds[-1])
+    size = _size(model)
+    if size is not None:
+        outcome["size"] = size
     return predictions, outcome
+
+
+def _size(model: Any) -> int | None:
+    if hasattr(model, "dictionary_"):
+        return int(model.dictionary_.atoms[0].n_components)
+    learned = getattr(model, "target_mixture_", getattr(model, "transported_", None))
+    return None if learned is None else int(learned.n_components)
 
 
 def _accuracy(folder: Path, cell: Cell, features: Path) -> Record:

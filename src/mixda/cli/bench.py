@@ -1,0 +1,146 @@
+"""``mixda bench``: run a benchmark, print its tables, put them beside the paper's, draw figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mixda import benchmark
+from mixda.benchmark._methods import parse_settings
+
+app = typer.Typer(
+    help="Benchmarks: run them, continue them, print their tables, draw their figures.",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[Path, typer.Argument(help="The folder that mixda bench run … --out made.")]
+Format = Annotated[str, typer.Option(help="markdown, latex or csv.")]
+Score = Annotated[
+    str, typer.Option(help="Lines of the mixture methods: map, head, or both.", show_default=True)
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File to write instead of printing.")
+]
+
+
+@app.command("run")  # type: ignore[untyped-decorator]
+def run_suite(
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of {', '.join([*benchmark.SUITES, *benchmark.ABLATIONS])}, or the path of "
+            "your own data."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the run; finished cells there are kept.")],
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Comma-separated, among {', '.join(benchmark.METHODS)}; default the shallow ones."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Seed s holds out fold s mod 5 of the target.")] = 5,
+    targets: Annotated[
+        str | None, typer.Option(help="Comma-separated domains; default each in turn.")
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(benchmark.FEATURES)}; default those of the suite."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="METHOD.parameter=JSON value, as GMMDaDiL.n_atoms=4."),
+    ] = None,
+    head: Annotated[
+        str, typer.Option(help="Classifier on samples of a target mixture: logistic or svc.")
+    ] = "logistic",
+    rows: Annotated[
+        int | None, typer.Option(help="Keep at most so many rows of every domain.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Data of an ablation: another suite or a path [cwru].")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the classes, in your data.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Column of the domains, in your data.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for one per core.")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler whose workers see --out.")
+    ] = None,
+) -> None:
+    """Run targets × methods × seeds; stop it at any time, the same command goes on.
+
+    Every domain in turn is the target. Its rows are split once into five folds, by runs or
+    stretches of time where the data know them, never by labels. With seed s a method gets all
+    sources and four unlabelled folds of the target, and is scored on the fifth, fold s mod 5.
+    Features come from a backbone trained once per target on its sources. Each cell is one file
+    in OUT/cells.
+    """
+    summary = benchmark.run(
+        suite,
+        None if methods is None else methods.split(","),
+        seeds,
+        out,
+        settings=parse_settings(settings or []),
+        targets=None if targets is None else [name.strip() for name in targets.split(",")],
+        features=features,
+        rows=rows,
+        head=head,
+        data=data,
+        label=label,
+        domain=domain,
+        n_jobs=jobs,
+        dask=dask,
+        verbose=True,
+    )
+    typer.echo(
+        f"{summary.n_run} cells run, {summary.n_found} found finished, {summary.n_failed} failed; "
+        f"see: mixda bench table {out}"
+    )
+    for sentence in summary.errors:
+        typer.echo(f"failed: {sentence}", err=True)
+    if summary.n_failed:
+        raise typer.Exit(1)
+
+
+@app.command("table")  # type: ignore[untyped-decorator]
+def print_table(
+    folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
+) -> None:
+    """Print accuracies with ranks and tests; ▼ marks what is below source-only."""
+    _show(benchmark.table(folder, format, score), output)
+
+
+@app.command("compare")  # type: ignore[untyped-decorator]
+def print_comparison(
+    folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
+) -> None:
+    """Print ours beside the paper's published figure, and the difference."""
+    _show(benchmark.compare(folder, format, score), output)
+
+
+@app.command("figure")  # type: ignore[untyped-decorator]
+def draw_figures(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the figures [FOLDER/figures].")
+    ] = None,
+    format: Annotated[str, typer.Option(help="svg, png or pdf.")] = "svg",
+    embedding: Annotated[
+        str | None, typer.Option(help="Of trajectories: umap or pca [umap if installed].")
+    ] = None,
+) -> None:
+    """Draw the critical-difference diagram and the ablations that the run holds."""
+    for path in benchmark.figure(folder, out, format, embedding):
+        typer.echo(path)
+
+
+def _show(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    from mixda._files import write_atomically
+
+    write_atomically(output, text.encode())
+    typer.echo(f"written: {output}")
