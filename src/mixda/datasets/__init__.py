@@ -7,12 +7,14 @@ environment variable ``MIXDA_DATA`` names.
 from mixda.datasets._base import DomainDataset, DomainTask
 from mixda.datasets.cwru import load_cwru
 from mixda.datasets.digits import SCANNERS, Scanner, load_digit_scanners
+from mixda.datasets.domains import load_domains
 from mixda.datasets.features import (
     load_cstr,
     load_digits4,
     load_gas_drift,
     load_office_caltech,
 )
+from mixda.datasets.office import load_office31, load_office_home
 from mixda.datasets.tep import load_tep
 from mixda.datasets.tep_simulation import generate_tep
 from mixda.datasets.toy import make_shifted_toy, make_toy
@@ -27,8 +29,11 @@ __all__ = [
     "load_cwru",
     "load_digit_scanners",
     "load_digits4",
+    "load_domains",
     "load_gas_drift",
+    "load_office31",
     "load_office_caltech",
+    "load_office_home",
     "load_tep",
     "make_shifted_toy",
     "make_toy",

@@ -63,23 +63,28 @@ def read_arrays(
     ...     read_arrays(path, ["X"], optional=["y"])
     {'X': array([1., 2.])}
     """
+    arrays = read_all_arrays(path, [*required, *optional])
+    missing = [name for name in required if name not in arrays]
+    if missing:
+        held = ", ".join(read_all_arrays(path)) or "nothing"
+        raise ValueError(
+            f"{path} lacks the array(s) {', '.join(missing)}; it holds {held}, so it is another "
+            "file: put the original one there."
+        )
+    return arrays
+
+
+def read_all_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an npz file, or those of `names` that it has."""
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise zipfile.BadZipFile
+            raise zipfile.BadZipFile("one bare array")
         with archive:
-            missing = [name for name in required if name not in archive.files]
-            if not missing:
-                wanted = [*required, *(name for name in optional if name in archive.files)]
-                return {name: archive[name] for name in wanted}
-            held = ", ".join(archive.files[:8])
+            wanted = archive.files if names is None else names
+            return {name: archive[name] for name in wanted if name in archive.files}
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
-        reason = f" ({error})" if str(error) else ""
         raise ValueError(
-            f"{path} is not a readable npz file of numbers and names{reason}; it is damaged or "
+            f"{path} is not a readable npz file of numbers and names ({error}); it is damaged or "
             "something else, put the original file there."
         ) from None
-    raise ValueError(
-        f"{path} lacks the array(s) {', '.join(missing)}; it holds {held or 'nothing'}, so it is "
-        "another file: put the original one there."
-    )

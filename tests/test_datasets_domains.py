@@ -1,0 +1,134 @@
+"""A user's own tables: the same four samples in every layout."""
+
+import numpy as np
+import pytest
+
+from mixda.datasets import load_domains
+
+pytest.importorskip("pyarrow", reason="tables need pyarrow")
+
+X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]])
+STATES = np.array(["ok", "worn", "worn", "ok"])
+PLACES = np.array(["lab", "lab", "plant", "plant"])
+
+
+def _csv(path, rows, columns=("speed", "load", "state", "place")):
+    table = {"speed": X[:, 0], "load": X[:, 1], "state": STATES, "place": PLACES}
+    lines = [",".join(str(table[name][row]) for name in columns) for row in rows]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([",".join(columns), *lines]) + "\n")
+
+
+def _check(data):
+    np.testing.assert_array_equal(data.X, X)
+    assert data.domain_names == ("lab", "plant")
+    assert data.class_names == ("ok", "worn")
+    np.testing.assert_array_equal(data.y, [0, 1, 1, 0])
+    np.testing.assert_array_equal(data.domain, [0, 0, 1, 1])
+
+
+def test_a_csv_per_domain_even_with_columns_in_another_order(tmp_path):
+    _csv(tmp_path / "lab.csv", [0, 1], ("speed", "load", "state"))
+    _csv(tmp_path / "plant.csv", [2, 3], ("state", "load", "speed"))
+    _check(load_domains(tmp_path, label="state"))
+
+
+def test_a_folder_of_files_per_domain(tmp_path):
+    _csv(tmp_path / "lab" / "monday.csv", [0], ("speed", "load", "state"))
+    _csv(tmp_path / "lab" / "tuesday.csv", [1], ("speed", "load", "state"))
+    _csv(tmp_path / "plant" / "1.csv", [2, 3], ("speed", "load", "state"))
+    _check(load_domains(tmp_path, label="state"))
+
+
+def test_one_csv_or_several_with_a_domain_column(tmp_path):
+    _csv(tmp_path / "all.csv", range(4))
+    _check(load_domains(tmp_path / "all.csv", label="state", domain="place"))
+    _csv(tmp_path / "parts" / "1.csv", [0, 1, 2])
+    _csv(tmp_path / "parts" / "2.csv", [3])
+    _check(load_domains(tmp_path / "parts", label="state", domain="place"))
+
+
+def test_usual_names_are_found(tmp_path):
+    rows = [f"{a},{b},{s},{p}" for (a, b), s, p in zip(X, STATES, PLACES, strict=True)]
+    (tmp_path / "all.csv").write_text("\n".join(["speed,load,Class,Domain", *rows]))
+    _check(load_domains(tmp_path / "all.csv"))
+
+
+def test_parquet(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = {"speed": X[:, 0], "load": X[:, 1], "label": STATES, "domain": PLACES}
+    parquet.write_table(pa.table(table), tmp_path / "all.parquet")
+    _check(load_domains(tmp_path / "all.parquet"))
+
+
+def test_npz_alone_or_one_per_domain(tmp_path):
+    codes, places = np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1])
+    names = {"doms": ["lab", "plant"], "cls": ["ok", "worn"]}
+    np.savez(tmp_path / "codes.npz", X=X, y=codes, d=places, **names)
+    _check(load_domains(tmp_path / "codes.npz"))
+    np.savez(tmp_path / "names.npz", X=X, y=STATES, d=PLACES)
+    _check(load_domains(tmp_path / "names.npz"))
+    (tmp_path / "each").mkdir()
+    for place in ("lab", "plant"):
+        rows = place == PLACES
+        np.savez(tmp_path / "each" / f"{place}.npz", X=X[rows], y=STATES[rows])
+    _check(load_domains(tmp_path / "each"))
+
+
+def test_features_are_chosen_or_dropped(tmp_path):
+    _csv(tmp_path / "all.csv", range(4))
+    options = {"label": "state", "domain": "place"}
+    chosen = load_domains(tmp_path / "all.csv", **options, features=["load"])
+    dropped = load_domains(tmp_path / "all.csv", **options, drop=["speed"])
+    np.testing.assert_array_equal(chosen.X, X[:, 1:])
+    np.testing.assert_array_equal(dropped.X, X[:, 1:])
+
+
+def test_rows_with_a_missing_value_are_refused_or_left_out(tmp_path):
+    for name in ("lab", "plant"):
+        (tmp_path / f"{name}.csv").write_text("a,label\n1,x\n,y\n2,y\n")
+    with pytest.raises(ValueError, match=r"lab\.csv: column 'a' has no value in row 2"):
+        load_domains(tmp_path)
+    assert load_domains(tmp_path, missing="drop").X.ravel().tolist() == [1, 2, 1, 2]
+
+
+def test_dots_in_a_name_belong_to_the_domain(tmp_path):
+    for name in ("v1.5", "v1.6"):
+        (tmp_path / f"{name}.csv").write_text("a,label\n1,x\n")
+    assert load_domains(tmp_path).domain_names == ("v1.5", "v1.6")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, r"all\.csv has no column named label or .*\(label=… in load_domains"),
+        ({"label": "state"}, r"all\.csv has no column named domain or domains"),
+        ({"label": "condition", "domain": "place"}, "has no column 'condition'"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, options, sentence):
+    _csv(tmp_path / "all.csv", range(4))
+    with pytest.raises(ValueError, match=sentence):
+        load_domains(tmp_path / "all.csv", **options)
+
+
+def test_files_that_do_not_fit_together(tmp_path):
+    _csv(tmp_path / "lab.csv", [0, 1], ("speed", "load", "state"))
+    _csv(tmp_path / "plant.csv", [2, 3], ("speed", "state"))
+    with pytest.raises(ValueError, match=r"plant\.csv has no column 'load'"):
+        load_domains(tmp_path, label="state")
+    (tmp_path / "plant.csv").unlink()
+    np.savez(tmp_path / "lab.npz", speed=1)
+    with pytest.raises(ValueError, match=r"lab\.npz has no array X"):
+        load_domains(tmp_path, label="state")
+    with pytest.raises(ValueError, match="nothing does not exist; give a folder"):
+        load_domains(tmp_path / "nothing")
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path):
+    _csv(tmp_path / "lab.csv", [0, 1], ("speed", "load", "state"))
+    _csv(tmp_path / "lab.txt", [2, 3], ("speed", "load", "state"))
+    with pytest.raises(ValueError, match=r"two tables of one name \(lab\.csv, lab\.txt\)"):
+        load_domains(tmp_path, label="state")
