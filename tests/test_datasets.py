@@ -89,6 +89,7 @@ def test_the_dataset_is_read_only_and_does_not_freeze_the_caller():
         ({"domain": [0, 0, 5, 1]}, "domain must hold codes from 0 to 1"),
         ({"block": [0.5, 1, 1, 1]}, "block must be 4 integer codes"),
         ({"X": [[np.nan, 0]] * 4}, "X contains NaN"),
+        ({"sample_shape": (2, 2)}, r"sample_shape \(2, 2\) does not fit rows of 2 features"),
     ],
 )
 def test_wrong_fields_are_refused_with_a_sentence(changes, sentence):
