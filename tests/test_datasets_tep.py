@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 
-from mixda.datasets import generate_tep, load_tep
+from mixda.datasets import generate_tep, load_tep, tep_simulation
 from mixda.datasets.tep import FILE
 
 
@@ -159,6 +159,28 @@ def test_more_runs_are_added_in_parallel_and_all_differ(generate):
         two = load_tep(path=generate(hours=0.1, burn_in=0.0, n_runs=2, n_jobs=2))
     assert two.block.tolist() == [0, 0, 1, 1]
     assert len(np.unique(two.X, axis=0)) == 4
+
+
+def test_a_fault_that_trips_the_plant_is_made_weaker(generate, monkeypatch):
+    # without any A feed (IDV 6 at full size) mode 3 trips after some nine hours
+    monkeypatch.setitem(tep_simulation.FIRST_MAGNITUDE, 6, 1.0)
+    path = generate(modes=[3], faults=[6], hours=12, burn_in=0)
+    with np.load(path) as file:
+        assert file["idv_magnitude"].tolist() == [0.25]
+        assert file["X"].shape == (1, 120, 34)
+
+
+def test_a_plant_that_always_trips_is_given_up(generate, monkeypatch):
+    advance = tep_simulation._Plant.advance
+    monkeypatch.setattr(
+        tep_simulation._Plant,
+        "advance",
+        lambda plant, hours, fault, magnitude: (
+            advance(plant, hours, 0, 0.0) if hours == 0 else None
+        ),
+    )
+    with pytest.raises(ValueError, match="trips in mode 1, run 0, however weak the fault 0 is"):
+        generate(burn_in=0.0)
 
 
 @pytest.mark.parametrize(

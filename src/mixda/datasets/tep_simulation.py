@@ -22,7 +22,8 @@ FAULTS = tuple(range(29))  # 0 is none
 CONTROL_INTERVAL = 0.01  # hours, between two actions of the controller
 SAMPLES_PER_HOUR = 10
 WEAKER = 0.25  # a fault that trips the plant is tried again so much weaker
-FIRST_MAGNITUDE = {0: 0.0, 6: WEAKER}  # the loss of all A feed (IDV 6) trips every mode
+ATTEMPTS = 5
+FIRST_MAGNITUDE = {0: 0.0, 6: WEAKER}  # without any A feed (IDV 6) the plant trips
 
 Series = NDArray[np.float32]
 
@@ -60,11 +61,10 @@ def generate_tep(
     hours : float
         Length of a run; a value of each variable is kept every 6 minutes.
     burn_in : float
-        Hours before the fault, not kept. Modes 2, 4, 5 and 6 start elsewhere and are reached after
-        some 30 hours.
+        Hours before the fault, not kept. Modes 2 and 5 start from the base case, and the controller
+        takes 20 hours to move the set point of their product mix.
     n_jobs : int
-        Parallel simulations, -1 for one on each core; within ``joblib.parallel_config`` also on a
-        cluster.
+        Parallel simulations (joblib), -1 for one on each core.
     verbose : bool
         Show progress, if on a terminal.
 
@@ -78,9 +78,9 @@ def generate_tep(
     -----
     A run is a function of mode, fault, run number, `hours`, `burn_in` and the version of tep-studio
     alone. Faults have magnitude 1, IDV 6 has 0.25; one that trips the plant is simulated again at a
-    quarter of its magnitude, until the plant survives, and ``idv_magnitude`` says so. The seeds are
-    not those of ``tep_modes_sim.npz``, so its runs are not made again, only more of their kind.
-    One hour takes about 0.07 s on one core: 30 hours of all 29 faults in one mode about a minute.
+    quarter of its magnitude, at most four times, and ``idv_magnitude`` says so. The seeds
+    of ``tep_modes_sim.npz`` are not known, so its runs are not made again, only more of their kind.
+    One hour takes about 0.07 s on one core: a past and its 29 faults about a minute.
 
     Examples
     --------
@@ -156,15 +156,21 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
         )
     start = copy.deepcopy(plant.controller), plant.simulator.snapshot(), plant.measurements
     for fault, file in files.items():
-        magnitude, series = FIRST_MAGNITUDE.get(fault, 1.0), None
-        while series is None:
+        for attempt in range(ATTEMPTS):
+            magnitude = FIRST_MAGNITUDE.get(fault, 1.0) * WEAKER**attempt
             plant.controller = copy.deepcopy(start[0])
             plant.simulator.restore(start[1])
             plant.measurements = start[2]
             series = plant.advance(hours, fault, magnitude)
-            kept, magnitude = magnitude, WEAKER * magnitude
+            if series is not None:
+                break
+        else:
+            raise ValueError(
+                f"the plant trips in mode {mode}, run {run}, however weak the fault {fault} is; "
+                "choose fewer hours or another burn_in."
+            )
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, series=series, magnitude=kept)
+        np.savez_compressed(buffer, series=series, magnitude=magnitude)
         write_atomically(file, buffer.getvalue())
 
 
