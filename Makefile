@@ -26,8 +26,8 @@ help:
 	@echo "make bench   the benchmarks, in a few minutes"
 	@echo "make clean   remove what the others made, .venv included"
 
-demo: $(VENV)/.has-report
-	@$(BIN)/python examples/demo.py --out out/demo
+demo: $(VENV)/.has-cli $(VENV)/.has-report
+	@$(BIN)/mixda demo --out out/demo
 
 test: lint
 	@$(BIN)/python -m pytest -n $(JOBS) -rs --durations 5

@@ -7,6 +7,7 @@ the mixtures fitted to them give the same model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +32,6 @@ from mixda._validation import LARGEST, Array, check_choice, check_random_state
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel
 from mixda.tables import Batch, Samples, Table, check_writable, open_table, write_table
-from mixda.transport import mw2
 
 METHODS = {
     "auto": "AutoMSDA",
@@ -263,9 +263,32 @@ def report_file(
     return model.report(Path(output), samples.X, y)
 
 
-def distances(model: AdaptedModel) -> list[float]:
-    """MW2 between each source's mixture and the target's, in the space of the model."""
-    return [mw2(source.mixture, model.target.mixture) for source in model.sources]
+def output_paths(path: PathArgument, domains: Sequence[str], suffix: str = ".gmm") -> list[Path]:
+    """Return where to write, one path per domain, or say at once that it will not do.
+
+    The domain takes the place of ``{domain}``, else it follows a dash; a single unnamed domain
+    (``""``) is written to `path` itself.
+
+    Examples
+    --------
+    >>> from mixda.workflow import output_paths
+    >>> [str(path) for path in output_paths("site.gmm", ["north", "south/2"])]
+    ['site-north.gmm', 'site-south_2.gmm']
+    """
+    path = Path(path)
+    if path.suffix.lower() != suffix:
+        raise ValueError(f"{path} must end in {suffix}, so that its kind is known.")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: {path.parent} is not a folder.")
+    if list(domains) == [""]:
+        return [path]
+    name = path.name if "{domain}" in path.name else f"{path.stem}-{{domain}}{path.suffix}"
+    safe = [re.sub(r"[^\w.+-]", "_", domain) for domain in domains]
+    if len(set(safe)) < len(safe):
+        raise ValueError(
+            f"the domains {list(domains)!r} have names that are the same as file names; rename one."
+        )
+    return [path.with_name(name.replace("{domain}", word)) for word in safe]
 
 
 def _as_mixtures(inputs: Inputs, fit: Callable[..., Mixture], n: Any, n_target: Any) -> Any:
