@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixda._validation import Array
 from mixda.mixture import Mixture
@@ -29,12 +30,13 @@ def domain_map(facts: Facts) -> Markup:
     x = WIDTH / 2 + unit * (points[:, 0] - middle[0])
     y = height / 2 - unit * (points[:, 1] - middle[1])
     shapes = [_ruler(facts, unit, height)]
+    total = height + (30.0 if shapes[0] else 0.0)
     if facts.adapted is not None:
         shapes.append(tag("line", x1=x[n], y1=y[n], x2=x[-1], y2=y[-1], class_="link"))
     for k in range(len(points)):
         shapes.append(_domain_mark(k, n, float(x[k]), float(y[k])))
     shapes += _names_beside(facts, x, y, height)
-    return chart("Map of the domains", _map_words(facts), (WIDTH, height), *shapes)
+    return chart("Map of the domains", _map_words(facts), (WIDTH, total), *shapes)
 
 
 def _domain_mark(k: int, n_sources: int, x: float, y: float) -> Markup:
@@ -42,39 +44,45 @@ def _domain_mark(k: int, n_sources: int, x: float, y: float) -> Markup:
         return tag("circle", cx=x, cy=y, r="5", class_="source")
     if k == n_sources:
         return tag("rect", x=x - 5.5, y=y - 5.5, width="11", height="11", class_="target")
-    return tag("circle", cx=x, cy=y, r="6", class_="adapted")
+    return tag("circle", cx=x, cy=y, r="9", class_="adapted")
 
 
 def _names_beside(facts: Facts, x: Array, y: Array, height: float) -> list[Markup]:
     """Names next to the points; the later of two that would overlap moves down."""
-    texts, taken = [], []
+    texts = []
+    taken = [(float(b) + 4, float(a) - 6, float(a) + 6) for a, b in zip(x, y, strict=True)]
     for k in np.argsort(y, kind="stable"):
         name = cut(facts.names[k], 22)
         right = x[k] < WIDTH * 0.6
         span = 6.2 * len(name)
-        left = x[k] + 10 if right else x[k] - 10 - span
+        left = x[k] + 13 if right else x[k] - 13 - span
         line = float(y[k]) + 4
         while any(abs(line - other) < 13 and left < b and a < left + span for other, a, b in taken):
             line += 4
         taken.append((line, left, left + span))
         attributes = {"class_": "strong"} if k >= facts.n_sources else {}
         anchor = "start" if right else "end"
-        place = float(x[k] + 10 if right else x[k] - 10)
+        place = float(x[k] + 13 if right else x[k] - 13)
         texts.append(label(place, min(line, height - 4), name, text_anchor=anchor, **attributes))
     return texts
 
 
 def _ruler(facts: Facts, unit: float, height: float) -> Markup:
-    """A bar of the length of the distance between two classes: what "far" means here."""
+    """Draw the distance between two classes, which is what "far" is measured by."""
     length = facts.gap * unit
     if not 12 <= length <= WIDTH - 40:
         return Markup("")
-    y = height - 10
+    y = height + 20
     return tag(
         "g",
         tag("path", d=f"M16 {y - 3:.0f}v6m0-3h{length:.1f}m0-3v6", class_="ruler"),
         label(16.0, y - 8, "between two classes", class_="dim"),
     )
+
+
+def name_room(names: Sequence[str], most: int) -> float:
+    """Return the width of the longest name when cut to so many characters (at 12 pixels)."""
+    return 7.2 * max(min(len(name), most) for name in names) + 4
 
 
 def _map_words(facts: Facts) -> str:
@@ -92,7 +100,7 @@ def coordinates(facts: Facts) -> Markup:
     lam = np.asarray(dictionary.coordinates)  # type: ignore[union-attr]
     rows, columns = lam.shape
     names = facts.names[:rows]
-    left, row = 96.0, 24.0
+    left, row = name_room(names, 13) + 16, 24.0
     width = max((WIDTH - left) / columns, 62.0)
     total, height = left + width * columns, 26.0 + row * rows
     shapes = []
@@ -101,7 +109,7 @@ def coordinates(facts: Facts) -> Markup:
     for k, name in enumerate(names):
         y = 24.0 + row * k
         strong = {"class_": "strong"} if k == rows - 1 else {}
-        shapes.append(label(left - 8, y + 13, cut(name, 15), text_anchor="end", **strong))
+        shapes.append(label(left - 8, y + 13, cut(name, 13), text_anchor="end", **strong))
         for c in range(columns):
             x, length = left + c * width, float(lam[k, c]) * (width - 40)
             kind = "bar accent" if k == rows - 1 else "bar"
@@ -203,7 +211,8 @@ def plan(facts: Facts) -> Markup:
     """Return the transport plan: rows grouped by class, columns in the order of what they get."""
     mass = np.asarray(facts.plan)
     rows, columns = plan_order(facts)
-    left, top, side = 92.0, 22.0, 258.0
+    left, top = name_room(facts.classes, 12) + 17, 22.0
+    side = min(WIDTH - left - 8, 290.0)
     cell = side / mass.shape[1], min(max(side / mass.shape[0], 0.0), 3 * side / mass.shape[1])
     height = cell[1] * mass.shape[0]
     shown = mass[np.ix_(rows, columns)]
@@ -229,7 +238,7 @@ def plan(facts: Facts) -> Markup:
     return chart("Transport plan", words, (WIDTH, top + height + 6), *shapes)
 
 
-def plan_order(facts: Facts) -> tuple[Array, Array]:
+def plan_order(facts: Facts) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Order of rows by class, and of columns so that a good plan lies along the diagonal."""
     mass, source = np.asarray(facts.plan), facts.plan_rows
     tops = np.array(top_classes(None if source is None else source.labels, len(mass)))
@@ -243,7 +252,7 @@ def plan_order(facts: Facts) -> tuple[Array, Array]:
 
 
 def _bands(
-    facts: Facts, rows: Array, corner: tuple[float, float], size: tuple[float, float]
+    facts: Facts, rows: NDArray[np.intp], corner: tuple[float, float], size: tuple[float, float]
 ) -> list[Markup]:
     """Names and borders of the classes along the left side."""
     source = facts.plan_rows

@@ -21,6 +21,7 @@ from mixda._views import (
 )
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel
+from mixda.report._svg import cut
 from mixda.transport import transport_plan
 
 _ROWS = 65_536  # of X at a time, so that the temporaries of a prediction stay small
@@ -46,14 +47,19 @@ class Predictions:
         return len(self.first)
 
     @property
+    def hits(self) -> int:
+        """Number of samples that got their own class."""
+        return int(np.sum(self.truth == self.first))
+
+    @property
     def accuracy(self) -> float:
         """Share of the samples that got their own class."""
-        return float((self.truth == self.first).mean())
+        return self.hits / len(self)
 
     @property
     def interval(self) -> tuple[float, float]:
         """Range of that share in more samples of the same kind (95 %)."""
-        return wilson_interval(int((self.truth == self.first).sum()), len(self))
+        return wilson_interval(self.hits, len(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +89,8 @@ class Facts:
 
     @property
     def target_name(self) -> str:
-        """Name of the domain without labels."""
-        return self.model.target.name
+        """Name of the domain without labels, short enough for a sentence."""
+        return cut(self.model.target.name, 32)
 
     @property
     def to_target(self) -> Array:
@@ -103,7 +109,7 @@ def collect_facts(model: AdaptedModel, X: Any = None, y: Any = None) -> Facts:
     if adapted is not None:
         adapted = _in_order(adapted, model.classes)
     domains = [*sources, target, *([] if adapted is None else [adapted])]
-    names = [*(domain.name for domain in model.sources), model.target.name]
+    names = [cut(domain.name, 60) for domain in (*model.sources, model.target)]
     distances = pairwise_distances(domains)
     points, error = embed_distances(distances)
     plan, rows = _plan(model, sources, target, adapted)

@@ -34,7 +34,9 @@ def mover(facts: Facts, view: View) -> Markup:
         "Every blend of the atoms is a mixture. Move from atom to atom, each time through the "
         f"blend that is {facts.target_name}, and see whether the classes keep their places."
     )
-    data = tag("script", _json(_data(facts, view, chosen, stops)), type="application/json", id="frames")
+    data = tag(
+        "script", _json(_data(facts, view, chosen, stops)), type="application/json", id="frames"
+    )
     return tag(
         "figure",
         tag("figcaption", tag("h3", "From atom to atom"), tag("p", caption)),
@@ -45,7 +47,7 @@ def mover(facts: Facts, view: View) -> Markup:
 
 
 def _stops(facts: Facts) -> list[tuple[int, str]]:
-    """Place on the slider and name of every stop: atom 1, target, atom 2, target, …"""
+    """Place on the slider and name of every stop: atom 1, target, atom 2, target, and so on."""
     steps, n = len(facts.frames[0]) - 1, len(facts.frames)
     stops = [(0, "atom 1")]
     for c in range(1, n):
@@ -57,11 +59,9 @@ def _stops(facts: Facts) -> list[tuple[int, str]]:
 def _controls(facts: Facts, stops: list[tuple[int, str]]) -> Markup:
     last, target = stops[-1][0], stops[1][0]
     lam = _coordinates(facts, 0)[0]
-    parts = ", ".join(f"atom {c + 1} {percent(x)}" for c, x in enumerate(lam))
+    parts = " + ".join(f"{100 * x:.0f}\N{NO-BREAK SPACE}% atom {c + 1}" for c, x in enumerate(lam))
     buttons = (tag("button", cut(name, 14), type="button", value=at) for at, name in stops)
-    slider = tag(
-        "input", id="along", type="range", min="0", max=last, step="0.25", value=target
-    )
+    slider = tag("input", id="along", type="range", min="0", max=last, step="0.25", value=target)
     moving = tag(
         "div",
         tag("label", "Place between the atoms", for_="along"),
@@ -113,7 +113,7 @@ def _frame(m: Mixture, lam: list[float], view: View, chosen: list[int]) -> dict[
     best = np.ones(m.n_components) if m.labels is None else m.labels.max(axis=1)
     numbers = np.column_stack([roots[:, 0, 0], roots[:, 0, 1], roots[:, 1, 1], centers])
     return {
-        "l": [round(x, 4) for x in lam],
+        "l": [round(x, 6) for x in lam],
         "c": [[round(float(x), 1) for x in numbers[k]] for k in chosen],
         "k": [tops[k] for k in chosen],
         "m": [shape(tops[k]) for k in chosen],

@@ -102,15 +102,22 @@ def _short(facts: Facts) -> Markup:
     )
     parts = [
         tag("dl", *cards, class_="cards"),
-        tag("h3", "How far apart"),
-        tag("p", _words.distance_words(facts)),
-        tag("h3", "How far to trust it"),
-        *(tag("p", text) for text in _words.trust_words(facts)),
+        tag(
+            "div",
+            tag("div", tag("h3", "How far to trust it"), *paragraphs(_words.trust_words(facts))),
+            tag("div", tag("h3", "How far apart"), *paragraphs([_words.distance_words(facts)])),
+            class_="pair",
+        ),
     ]
     signs = _words.signs(facts)
     if signs:
         parts += [tag("h3", "Signs that need no labels"), _signs(signs)]
     return join(parts)
+
+
+def paragraphs(texts: list[str]) -> list[Markup]:
+    """Return every text as a paragraph."""
+    return [tag("p", text) for text in texts]
 
 
 def _signs(signs: list[_words.Sign]) -> Markup:

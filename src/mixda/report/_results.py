@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mixda._validation import Array
-from mixda.report._charts import WIDTH
+from mixda.report._charts import WIDTH, name_room
 from mixda.report._facts import Facts, Predictions
 from mixda.report._marks import mark
 from mixda.report._scales import Scale
@@ -23,7 +25,7 @@ def proportions(facts: Facts, shares: Array) -> Markup:
     largest = max(float(shares.max()), float(sources.max(initial=0.0)))
     if truth is not None:
         largest = max(largest, float(truth.max()))
-    left, row = 112.0, 21.0
+    left, row = name_room(facts.classes, 14) + 21, 21.0
     x = Scale(0.0, largest * 1.05, left, WIDTH - 12)
     bottom = 6 + row * len(facts.classes)
     shapes = []
@@ -62,7 +64,7 @@ def true_shares(found: Predictions, n_classes: int) -> Array | None:
 def certainty_rows(found: Predictions) -> list[tuple[str, int, float | None]]:
     """Return name, number of samples and share of right ones for every step of certainty."""
     rows: list[tuple[str, int, float | None]] = []
-    for low, high in zip(_EDGES[:-1], _EDGES[1:], strict=True):
+    for low, high in pairwise(_EDGES):
         last = high == 1.0
         inside = (found.probability >= low) & ((found.probability < high) | last)
         n = int(inside.sum())
@@ -102,13 +104,16 @@ def confusion(facts: Facts, found: Predictions) -> Markup:
     """Return the confusion matrix; shades are shares of a row."""
     counts = np.asarray(found.confusion)
     names = [*facts.classes, *found.unknown]
-    left, top = 100.0, 26.0
+    left, top = max(name_room(names, 12) + 18, 52.0), 26.0
     cell = (WIDTH - left - 6) / counts.shape[1]
-    tall = min(max(cell, 9.0), 34.0)
+    tall = min(max(cell, 12.0), 34.0)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     shares = counts / totals
     numbers = counts.shape[1] <= _MOST_NUMBERS
     shapes = [label(left, 11.0, "predicted →", class_="dim")]
+    if not numbers:
+        size = {"width": cell * counts.shape[1], "height": tall * len(names)}
+        shapes.append(tag("rect", x=left, y=top, **size, class_="frame"))
     shapes.append(label(left - 8, top - 5, "true ↓", text_anchor="end", class_="dim"))
     for i, name in enumerate(names):
         y = top + tall * i
@@ -126,7 +131,7 @@ def confusion(facts: Facts, found: Predictions) -> Markup:
                 numbers=numbers,
             )
     shapes += [mark(j, left + cell * (j + 0.5), top - 7) for j in range(counts.shape[1])]
-    words = f"{int((found.truth == found.first).sum())} of {len(found)} samples on the diagonal."
+    words = f"{found.hits} of {len(found)} samples on the diagonal."
     return chart("Confusion matrix", words, (WIDTH, top + tall * len(names) + 4), *shapes)
 
 
@@ -145,7 +150,7 @@ def _cell(
     shade = 0.45 * share / 0.5 if share < 0.5 else 0.9 + 0.1 * share
     box = {"x": round(x, 1), "y": round(y, 1), "width": width - 1, "height": tall - 1}
     kind = "h" if right else "h wrong"
-    shapes = [tag("rect", **box, class_="cell")]
+    shapes = [tag("rect", **box, class_="cell")] if numbers else []
     if count:
         shapes.append(tag("rect", **box, class_=kind, opacity=round(shade, 2)))
         if numbers:

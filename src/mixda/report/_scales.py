@@ -47,8 +47,8 @@ class Scale:
         if self.log:
             bottom, top = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             if top > bottom:
-                step = math.ceil((top - bottom + 1) / (n + 1))
-                return [10.0**k for k in range(bottom, top + 1, step)]
+                stride = math.ceil((top - bottom + 1) / (n + 1))
+                return [10.0**k for k in range(bottom, top + 1, stride)]
         raw = (self.high - self.low) / n
         power = 10.0 ** math.floor(math.log10(raw))
         step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * 0.999)

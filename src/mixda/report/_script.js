@@ -30,9 +30,9 @@
       marks[k].setAttribute("class", "k" + near.k[k] % 10);
       marks[k].setAttribute("href", "#m" + near.m[k]);
     }
-    var parts = a.l.map(function (x, i) { return data.atoms[i] + " " + percent(mix(x, b.l[i], t)); });
+    var parts = a.l.map(function (x, i) { return percent(mix(x, b.l[i], t)) + " " + data.atoms[i]; });
     var stop = data.stops.find(function (s) { return Math.abs(s.at - value) < 1e-6; });
-    var words = (stop ? stop.name + ": " : "") + parts.join(", ");
+    var words = (stop ? stop.name + ": " : "") + parts.join(" + ");
     readout.textContent = words;
     slider.setAttribute("aria-valuetext", words);
   }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mixda._validation import Array
 from mixda.mixture import Mixture
 from mixda.report import _charts, _results, _words
 from mixda.report._facts import Facts, Predictions
@@ -17,6 +18,7 @@ from mixda.report._svg import Markup, cut, join, listing, percent, significant, 
 
 _SIDE = 170.0
 _LEAST_CERTAIN = 12
+_CONTESTED = 0.9
 _MOST_ROWS = 400  # of a table in the page
 
 
@@ -28,9 +30,7 @@ def domains(facts: Facts) -> Markup:
         + f". The map is flat, so it misses {percent(facts.map_error)} of the true distances."
     )
     n = len(facts.names)
-    rows = [
-        (facts.names[k], *(float(facts.distances[k, j]) for j in range(n))) for k in range(n)
-    ]
+    rows = [(facts.names[k], *(float(facts.distances[k, j]) for j in range(n))) for k in range(n)]
     figures = [
         _figure(
             "Map of the domains",
@@ -50,11 +50,10 @@ def _coordinates(facts: Facts) -> Markup:
         "Each domain is a blend (a barycentre) of the same atoms. The target learns from the "
         "sources with which it shares atoms."
     )
-    rows = [
-        (name, *(float(x) for x in row)) for name, row in zip(facts.names, lam, strict=False)
-    ]
+    rows = [(name, *(float(x) for x in row)) for name, row in zip(facts.names, lam, strict=False)]
     head = ["domain", *(f"atom {c + 1}" for c in range(lam.shape[1]))]
-    picture = tag("div", _charts.coordinates(facts), class_="wide")
+    wide = {"tabindex": "0", "role": "region", "aria_label": "Barycentric coordinates"}
+    picture = tag("div", _charts.coordinates(facts), class_="wide", **wide)
     return _figure("Barycentric coordinates", caption, picture, table(head, rows))
 
 
@@ -67,7 +66,7 @@ def components(facts: Facts) -> Markup:
     for name, what, m in shown:
         picture = _charts.panel(m, view, f"{name} ({what})", facts.classes, _SIDE)
         kind = "goal" if what.startswith("target") else None
-        heading = tag("h4", cut(name, 40))
+        heading = tag("h4", cut(name, 26))
         items.append(tag("li", heading, tag("p", what, class_="what"), picture, class_=kind))
     rows = [row for name, _, m in shown for row in _class_rows(name, m, facts.classes)]
     head = ["mixture", "class", "components", "weight", "mean, across", "mean, up"]
@@ -83,9 +82,7 @@ def components(facts: Facts) -> Markup:
 
 def _panels(facts: Facts) -> list[tuple[str, str, Mixture]]:
     """Name, role and mixture of every panel."""
-    shown = [
-        (name, "source", m) for name, m in zip(facts.names, facts.sources, strict=False)
-    ]
+    shown = [(name, "source", m) for name, m in zip(facts.names, facts.sources, strict=False)]
     dictionary = facts.model.dictionary
     if dictionary is not None:
         atoms = [way[-1] for way in facts.frames] or list(dictionary.atoms)
@@ -124,7 +121,9 @@ def _plane_words(facts: Facts) -> str:
         what = names[0] if raw else "the only encoded feature"
         return f"Across is {what}; upwards, every class has its lane, unlabelled ones the lowest."
     if plane.kind == "features":
-        what = f"{names[0]}, up is {names[1]}" if raw else "the first encoded feature, up the second"
+        what = (
+            f"{names[0]}, up is {names[1]}" if raw else "the first encoded feature, up the second"
+        )
         return f"Across is {what}."
     text = "The plane is the one in which the classes are best told apart, the same for all panels."
     if raw and len(names) == len(plane.axes):
@@ -144,26 +143,56 @@ def plan(facts: Facts) -> Markup | None:
         f"of {facts.target_name}. A dark cell moves much mass. A column with cells in one class "
         "only is a part of the target on which the model has no doubt."
     )
-    picture = _charts.plan(facts)
-    return _figure("Transport plan", caption, picture, _received(facts))
+    received = _received(facts)
+    head = ["component", "of the target", "class", "share", "else", "share"]
+    numbers = table(head[: len(received[0])], received[:_MOST_ROWS])
+    figures = [_figure("Transport plan", caption, _charts.plan(facts), numbers)]
+    if len(received[0]) == len(head):
+        figures.append(_contested(facts, head))
+    return tag("div", *figures, class_="pair")
 
 
-def _received(facts: Facts) -> Markup:
-    """Which class every component of the target gets, from whom and how much."""
-    mass = np.asarray(facts.plan)
-    _, columns = _charts.plan_order(facts)
-    source = facts.plan_rows
+def _received(facts: Facts) -> list[tuple[Any, ...]]:
+    """Which classes every component of the target gets, and how much of them."""
+    mass, source = np.asarray(facts.plan), facts.plan_rows
     rows: list[tuple[Any, ...]] = []
-    for j in columns[:_MOST_ROWS]:
+    for j in _charts.plan_order(facts)[1]:
         weight = float(mass[:, j].sum())
-        row = [f"component {int(j) + 1}", weight]
-        if source is not None and source.labels is not None:
-            shares = mass[:, j] @ source.labels / max(weight, np.finfo(float).tiny)
-            order = np.argsort(-shares, kind="stable")[:2]
-            row += [f"{facts.classes[k]} {percent(float(shares[k]))}" for k in order]
+        row: list[Any] = [f"{int(j) + 1}", percent(weight)]
+        if source is not None and source.labels is not None and len(facts.classes) > 1:
+            for k, share in _top_shares(mass[:, j] @ source.labels / max(weight, 1e-300)):
+                row += [facts.classes[k], percent(share)]
         rows.append(tuple(row))
-    head = ["of the target", "mass", "first class", "second class"][: len(rows[0])]
-    return table(head, rows)
+    return rows
+
+
+def _top_shares(shares: Array) -> list[tuple[int, float]]:
+    order = np.argsort(-shares, kind="stable")[:2]
+    return [(int(k), min(float(shares[k]), 1.0)) for k in order]
+
+
+def _contested(facts: Facts, head: list[str]) -> Markup:
+    """List the components of the target that two classes claim."""
+    mass, labels = np.asarray(facts.plan), facts.plan_rows.labels  # type: ignore[union-attr]
+    columns = _charts.plan_order(facts)[1]
+    shares = (mass.T @ np.asarray(labels))[columns]
+    weights = mass.sum(axis=0)[columns]
+    first = shares.max(axis=1) / np.maximum(weights, 1e-300)
+    doubt = np.flatnonzero((first < _CONTESTED) & (weights > 0))
+    share = percent(float(weights[doubt].sum() / weights.sum()))
+    if not len(doubt):
+        text = "None: every component of the target gets nearly all of its mass from one class."
+        body = None
+    else:
+        worst = doubt[np.argsort(first[doubt], kind="stable")][:_LEAST_CERTAIN]
+        text = (
+            f"{len(doubt)} of {len(columns)} components of {facts.target_name}, {share} of it, get "
+            f"less than {percent(_CONTESTED)} of their mass from one class. The most contested:"
+        )
+        received = _received(facts)
+        body = table(head, [received[k] for k in worst])
+    caption = tag("figcaption", tag("h3", "Parts that two classes claim"), tag("p", text))
+    return tag("figure", caption, body)
 
 
 def predictions(facts: Facts) -> Markup | None:
@@ -224,16 +253,18 @@ def _certainty(facts: Facts, found: Predictions) -> Markup:
 
 def _least_certain(facts: Facts, found: Predictions) -> Markup:
     order = np.argsort(found.probability, kind="stable")[:_LEAST_CERTAIN]
-    head = ["row", "first class", "second class"]
+    head = ["row", "class", "probability", "else", "probability"]
     if found.far.any():
         head.append("far")
     if found.truth is not None:
         head.append("true class")
     rows = []
     for k in order:
-        first = f"{facts.classes[found.first[k]]} {percent(float(found.probability[k]))}"
-        second = f"{facts.classes[found.second[k]]} {percent(float(found.runner_up[k]))}"
-        row: list[object] = [int(k) + 1, first, second if len(facts.classes) > 1 else "–"]
+        row: list[object] = [int(k) + 1]
+        row += [facts.classes[found.first[k]], percent(float(found.probability[k]))]
+        single = len(facts.classes) == 1
+        row += ["–" if single else facts.classes[found.second[k]]]
+        row += ["–" if single else percent(float(found.runner_up[k]))]
         if found.far.any():
             row.append(tag("span", "far", class_="flag") if found.far[k] else "")
         if found.truth is not None:
@@ -293,9 +324,7 @@ def learning(facts: Facts) -> Markup | None:
     nll = _charts.curves(facts, past.nll, None, "Negative log-likelihood")
     text = "How surprising the samples are to the blends of atoms, on average. Lower is better."
     numbers = table([head[0], *head[2:]], rows)
-    figures.append(
-        _figure("Negative log-likelihood", text, join([_line_key(False), nll]), numbers)
-    )
+    figures.append(_figure("Negative log-likelihood", text, join([_line_key(False), nll]), numbers))
     return tag("div", *figures, class_="pair")
 
 
@@ -309,7 +338,12 @@ def _line_key(total: bool) -> Markup:
     items = (
         tag(
             "span",
-            tag("svg", tag("path", d="M0 6h22", class_=kind), viewBox="0 0 22 12", aria_hidden="true"),
+            tag(
+                "svg",
+                tag("path", d="M0 6h22", class_=kind),
+                viewBox="0 0 22 12",
+                aria_hidden="true",
+            ),
             name,
         )
         for kind, name in kinds
@@ -323,11 +357,20 @@ def settings(facts: Facts) -> Markup:
     rows: list[tuple[str, object]] = [("method", model.method)]
     for domain in (*model.sources, model.target):
         size = "" if domain.n_samples is None else f" of {domain.n_samples:,} samples"
-        rows.append((f"mixture of {domain.name}", f"{domain.mixture.n_components} components{size}"))
+        rows.append(
+            (f"mixture of {domain.name}", f"{domain.mixture.n_components} components{size}")
+        )
     rows.append(("features", _long(model.feature_names)))
     rows.append(("classes", _long(facts.classes)))
     rows += _flat(model.settings)
-    parts = [tag("details", tag("summary", "Show all"), table(["setting", "value"], rows), class_="printed")]
+    parts = [
+        tag(
+            "details",
+            tag("summary", "Show all"),
+            table(["setting", "value"], rows),
+            class_="printed",
+        )
+    ]
     candidates = (model.trust or {}).get("candidates") or []
     if candidates:
         entries = [(str(c.get("name", "")), _value(c.get("score"))) for c in candidates]

@@ -37,7 +37,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
         if value is None or value is False:
             continue
         key = key.rstrip("_").replace("_", "-")
-        parts.append(key if value is True else f'{key}="{_attribute(value)}"')
+        parts.append(key if value is True else f'{key}="{escape(value)}"')
     opened = " ".join(parts)
     if name in _VOID:
         return Markup(f"<{opened}>")
@@ -82,15 +82,20 @@ def short(value: float, digits: int = 2) -> str:
 
 
 def cut(name: str, n: int) -> str:
-    """Return a name of at most `n` characters, with an ellipsis where it was cut.
+    """Return a name of at most `n` characters (at least 8), cut in the middle.
+
+    Long names often differ at their ends only: machine-2024-a, machine-2024-b.
 
     Examples
     --------
     >>> from mixda.report._svg import cut
-    >>> cut("a long name", 6)
-    'a lon…'
+    >>> cut("machine-2024-b", 9)
+    'mach…24-b'
     """
-    return name if len(name) <= n else name[: n - 1].rstrip() + "…"
+    if len(name) <= n:
+        return name
+    tail = 4 if n < 24 else 8
+    return f"{name[: n - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
 
 
 def chart(
@@ -122,7 +127,8 @@ def table(
     body = []
     for first, *others in rows:
         cells = (tag("td", _cell(value), class_=_kind(value)) for value in others)
-        body.append(tag("tr", tag("th", _cell(first), scope="row"), *cells))
+        name = tag("th", _cell(first), scope="row", class_=_kind(first) and "brief")
+        body.append(tag("tr", name, *cells))
     parts = [None if caption is None else tag("caption", caption)]
     whole = tag("table", *parts, tag("thead", top), tag("tbody", *body))
     return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label="table")
@@ -146,13 +152,13 @@ def significant(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent: whole numbers, but never 0 % or 100 % when it is neither.
+    r"""Return a share in percent: whole numbers, but never 0 % or 100 % when it is neither.
 
     Examples
     --------
     >>> from mixda.report._svg import percent
-    >>> percent(0.5), percent(0.0004), percent(0.9999), percent(1.0)
-    ('50 %', 'below 0.1 %', '99.9 %', '100 %')
+    >>> [percent(x).replace("\xa0", " ") for x in (0.5, 0.0004, 0.9999, 1.0)]
+    ['50 %', 'below 0.1 %', '99.9 %', '100 %']
     """
     if 0 < share < 0.001:
         return "below 0.1\N{NO-BREAK SPACE}%"
@@ -183,13 +189,11 @@ def matrix(root: Array, x: float, y: float) -> str:
     return f"matrix({short(a)} {short(b)} {short(b)} {short(c)} {short(x, 1)} {short(y, 1)})"
 
 
-def _attribute(value: object) -> str:
-    return escape(value)
-
-
 def _cell(value: object) -> object:
     return significant(value) if isinstance(value, float) else value
 
 
 def _kind(value: object) -> str | None:
+    if isinstance(value, str) and len(value) <= 24:
+        return "brief"
     return "number" if isinstance(value, (int, float)) else None

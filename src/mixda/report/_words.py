@@ -16,7 +16,8 @@ from mixda.report._svg import cut, listing, percent, significant
 # Distance to the nearest source, as a share of the distance between two classes of a source
 _CLOSE, _AWAY, _FAR = 0.25, 0.75, 1.25
 _UNSURE = 0.6  # a probability below it is hardly better than a guess between two classes
-_MANY_FAR, _MANY_UNSURE, _LITTLE_SHARED, _RATIO = 0.05, 0.15, 0.5, 3.0
+_MANY_FAR, _MANY_UNSURE, _RATIO = 0.05, 0.15, 3.0
+_LITTLE_SHARED, _MUCH_SHARED = 0.25, 0.6
 _OVERSURE_FEATURES = 20
 
 
@@ -39,7 +40,7 @@ class Sign:
 
 def heading(facts: Facts) -> str:
     """Return the title of the page if the user gave none."""
-    return f"Adapting to {cut(facts.target_name, 60)}"
+    return f"Adapting to {cut(facts.model.target.name, 60)}"
 
 
 def lede(facts: Facts) -> str:
@@ -52,8 +53,8 @@ def lede(facts: Facts) -> str:
     target_amount = "" if size is None else f" ({size:,} samples)"
     names = listing([domain.name for domain in model.sources])
     return (
-        f"{model.method} learned from {plural(facts.n_sources, 'labelled domain')} ({names}{amount})"
-        f" to name the classes of {facts.target_name}{target_amount}, whose labels it never saw: "
+        f"{model.method} learned from {plural(facts.n_sources, 'labelled domain')} "
+        f"({names}{amount}) to name the classes of {model.target.name}{target_amount}, whose labels it never saw: "
         f"{plural(len(facts.classes), 'class', 'classes')}, "
         f"{plural(len(model.feature_names), 'feature')}."
     )
@@ -64,13 +65,14 @@ def distance_words(facts: Facts) -> str:
     to_target, target = facts.to_target, facts.target_name
     nearest = int(to_target.argmin())
     away = float(to_target[nearest])
+    name = cut(facts.names[nearest], 40)
     text = (
-        f"The nearest source of {target} is {facts.names[nearest]}, {significant(away)} away "
+        f"The source nearest to {target} is {name}, {significant(away)} away "
         "(MW2, the distance between mixtures, in units of the features that the model works with)"
     )
     if facts.gap > 0:
         text = (
-            f"{target} is {_how_far(away / facts.gap)}. {text}; two classes of one source are "
+            f"The target is {_how_far(away / facts.gap)}. {text}; two classes of one source are "
             f"typically {significant(facts.gap)} apart"
         )
     return f"{text}. {_among_sources(facts)}"
@@ -109,7 +111,7 @@ def trust_words(facts: Facts) -> list[str]:
 
 def _estimate(facts: Facts) -> str:
     trust = facts.model.trust
-    if not trust or trust.get("accuracy") is None and not trust.get("declined"):
+    if not trust or (trust.get("accuracy") is None and not trust.get("declined")):
         return (
             "Nobody has estimated how often this model is right, and without labels of the target "
             "its own probabilities are no proof. Before relying on it, label some fifty rows of "
@@ -117,7 +119,7 @@ def _estimate(facts: Facts) -> str:
             "(--data and --label on the command line, X and y in Python)."
         )
     reason = str(trust.get("reason") or "").strip()
-    because = "" if not reason else f" Why: {reason[0].upper() + reason[1:].rstrip('.')}."
+    because = "" if not reason else f" The reason: {reason.rstrip('.')}."
     if trust.get("declined"):
         return (
             "mixda declines to vouch for this model: it found no good ground to believe that the "
@@ -145,12 +147,12 @@ def _measured(facts: Facts, found: Predictions) -> str:
         f"{percent(high)}; 95 %)."
     )
     trust = facts.model.trust or {}
-    bounds = trust.get("low"), trust.get("high")
-    if trust.get("declined") or not all(isinstance(bound, (int, float)) for bound in bounds):
+    least, most = trust.get("low"), trust.get("high")
+    if trust.get("declined") or least is None or most is None:
         return text
-    if high < bounds[0]:
+    if high < least:
         return f"{text} The estimate made without labels was too hopeful: believe the labels."
-    if low > bounds[1]:
+    if low > most:
         return f"{text} The estimate made without labels was too careful."
     return f"{text} The estimate made without labels agrees with it."
 
@@ -167,7 +169,7 @@ def cards(facts: Facts) -> list[Card]:
     nearest = float(facts.to_target.min())
     name = cut(facts.names[int(facts.to_target.argmin())], 24)
     if facts.gap > 0:
-        value, note = f"{significant(nearest / facts.gap)} ×", "the distance between two classes"
+        value, note = f"{nearest / facts.gap:.2g} ×", "the distance between two classes"
     else:
         value, note = significant(nearest), "in units of the features"
     items.append(Card(f"Distance to {name}, the nearest source", value, note))
@@ -243,17 +245,13 @@ def _shared_atoms(facts: Facts) -> Sign | None:
     if facts.model.dictionary is None or len(facts.model.dictionary.coordinates) < 2:
         return None
     shared = shared_coordinates(facts.model.dictionary.coordinates)
-    if shared < _LITTLE_SHARED:
-        return Sign(
-            "bad",
-            f"Only {percent(shared)} of the target is made of atoms that the sources use too. "
-            "Labels reach it through those atoms only; fewer atoms may help.",
-        )
-    return Sign(
-        "good",
-        f"{percent(shared)} of the target is made of atoms that the sources use too, and labels "
-        "reach it through those.",
+    text = (
+        f"{percent(shared)} of the target's blend of atoms is in the blend of some source too, "
+        "and labels reach the target through what it shares"
     )
+    if shared < _LITTLE_SHARED:
+        return Sign("bad", f"Only {text}; fewer atoms may help.")
+    return Sign("good" if shared > _MUCH_SHARED else "note", f"{text}.")
 
 
 def _missing_classes(facts: Facts) -> Sign | None:
