@@ -58,7 +58,9 @@ class AdaptedModel:
     """A classifier of one target, with all that a report says about it.
 
     Made by ``estimator.to_model()``. It predicts what the estimator predicts for the target, is
-    written to a file that runs no code when it is opened, and holds no sample, only mixtures.
+    written to a file that runs no code when it is opened, and holds no sample, only mixtures. (A
+    component that was fitted to a single sample has that sample as its mean; where this matters,
+    fit fewer components.)
 
     Attributes
     ----------

