@@ -90,7 +90,7 @@ def _map_words(facts: Facts) -> str:
     parts = [f"{facts.names[k]} {significant(float(facts.distances[k, n]))}" for k in range(n)]
     text = f"Distances to {facts.target_name}: {', '.join(parts)}"
     if facts.adapted is not None:
-        text += f"; reconstruction {significant(float(facts.distances[-1, n]))}"
+        text += f"; {facts.names[-1]} {significant(float(facts.distances[-1, n]))}"
     return f"{text}."
 
 

@@ -119,7 +119,7 @@ def collect_facts(model: AdaptedModel, X: Any = None, y: Any = None) -> Facts:
         sources=sources,
         target=target,
         adapted=adapted,
-        names=(*names, "reconstruction") if adapted is not None else tuple(names),
+        names=tuple(names) if adapted is None else (*names, adapted_name(model)),
         distances=distances,
         points=points,
         map_error=error,
@@ -130,6 +130,11 @@ def collect_facts(model: AdaptedModel, X: Any = None, y: Any = None) -> Facts:
         frames=_frames(model),
         predictions=None if X is None else _predict(model, X, y),
     )
+
+
+def adapted_name(model: AdaptedModel) -> str:
+    """Return what the labelled mixture of the target is called."""
+    return "adapted mixture" if model.dictionary is None else "reconstruction"
 
 
 def _in_order(m: Mixture, classes: NDArray[Any]) -> Mixture:

@@ -89,7 +89,7 @@ def _panels(facts: Facts) -> list[tuple[str, str, Mixture]]:
         shown += [(f"atom {c + 1}", "dictionary", atom) for c, atom in enumerate(atoms)]
     shown.append((facts.target_name, "target, no labels", facts.target))
     if facts.adapted is not None:
-        shown.append(("reconstruction", "target as adapted", facts.adapted))
+        shown.append((facts.names[-1], "target as adapted", facts.adapted))
     return shown
 
 
@@ -137,7 +137,7 @@ def plan(facts: Facts) -> Markup | None:
     """Transport plan between the labelled components and those of the target."""
     if facts.plan is None:
         return None
-    what = "reconstruction" if facts.model.dictionary is not None else "labelled mixture"
+    what = "labelled mixture" if facts.adapted is None else facts.names[-1]
     caption = (
         f"Each row is a component of the {what}, grouped by its class; each column is a component "
         f"of {facts.target_name}. A dark cell moves much mass. A column with cells in one class "

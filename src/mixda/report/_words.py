@@ -54,7 +54,8 @@ def lede(facts: Facts) -> str:
     names = listing([domain.name for domain in model.sources])
     return (
         f"{model.method} learned from {plural(facts.n_sources, 'labelled domain')} "
-        f"({names}{amount}) to name the classes of {model.target.name}{target_amount}, whose labels it never saw: "
+        f"({names}{amount}) to name the classes of {model.target.name}{target_amount}, "
+        "whose labels it never saw: "
         f"{plural(len(facts.classes), 'class', 'classes')}, "
         f"{plural(len(model.feature_names), 'feature')}."
     )
