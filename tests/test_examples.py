@@ -1,4 +1,4 @@
-"""The demo, the gallery, the picture and the code of the README run as they stand."""
+"""The gallery, the picture and the code of the README run as they stand."""
 
 import os
 import re
@@ -48,18 +48,6 @@ def code_blocks(path: Path) -> list[str]:
         return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     blocks = re.findall(r"^\.\. code-block:: python\n\n((?:    .*\n|\n)+)", text, re.MULTILINE)
     return [re.sub("^    ", "", block, flags=re.MULTILINE) for block in blocks]
-
-
-def test_demo_prints_a_table_and_writes_a_page(tmp_path):
-    printed = run(ROOT / "examples" / "demo.py", "--out", tmp_path / "demo", folder=tmp_path)
-    percents = [float(number) for number in re.findall(r"([\d.]+)%", printed)]
-    source_only, *adapted = percents
-    assert len(adapted) == 2
-    assert min(adapted) > source_only
-    assert printed.rstrip().endswith(f"report: {tmp_path / 'demo' / 'index.html'}")
-    page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
-    pictures = sorted(path.name for path in (tmp_path / "demo").glob("*.png"))
-    assert page.count("data:image/png;base64,") == len(pictures) == 4
 
 
 @pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)

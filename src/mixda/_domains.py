@@ -113,13 +113,14 @@ def split_domains(samples: Samples, name: str) -> dict[str, Samples]:
     return parts
 
 
-def have_mixed_units(spreads: Array) -> bool:
+def have_mixed_units(X: Array) -> bool:
     """Whether standard deviations differ by more than a factor of a hundred, constants aside.
 
     Features in one unit, such as pixels, are better left alone: standardising blows up the noise
     of those that hardly vary (it costs 5 to 10 points of accuracy on the scanned digits).
     """
-    varying = spreads[spreads > 1e-9 * spreads.max()]
+    spread = X.std(axis=0)
+    varying = spread[spread > 1e-12 * np.abs(X).max(axis=0)]
     return varying.size > 0 and bool(varying.max() > 100.0 * varying.min())
 
 
@@ -131,11 +132,11 @@ def fit_domain(
     An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
     """
     X = samples.X
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    mixed_units = have_mixed_units(spread)
-    if not mixed_units:
-        mean, spread = np.zeros_like(mean), np.ones_like(spread)
-    spread[spread <= 1e-9 * spread.max()] = 1.0
+    mixed_units = have_mixed_units(X)
+    mean, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    if mixed_units:
+        mean, spread = X.mean(axis=0), X.std(axis=0)
+        spread[spread <= 1e-12 * np.abs(X).max(axis=0)] = 1.0
     Z = (X - mean) / spread
     settings: dict[str, Any] = {"random_state": seed, "verbose": verbose}
     if samples.y is None:

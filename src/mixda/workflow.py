@@ -357,7 +357,7 @@ def _fit_samples(
     known = estimator.get_params(deep=False)
     asked = {"n_components": components, "target_components": target_components}
     asked = {name: v for name, v in asked.items() if v is not None and name in known}
-    if known.get("scale") == "auto" and have_mixed_units(samples[0].X.std(axis=0)):
+    if known.get("scale") == "auto" and have_mixed_units(samples[0].X):
         asked["scale"] = "sources"
     estimator.set_params(**asked)
     labels = _one_kind([part.y for part in samples[:-1] if part.y is not None])
