@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -56,6 +56,7 @@ HEADS = [
     LogisticRegression(solver="newton-cg"),
     LinearDiscriminantAnalysis(),
     LinearSVC(),
+    RidgeClassifier(),
     SVC(kernel="linear"),
     MLPClassifier((6,), max_iter=20, random_state=0),
     MLPClassifier((6, 3), activation="identity", max_iter=20, random_state=0),

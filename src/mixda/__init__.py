@@ -14,6 +14,7 @@ _HOME = {
     "Mixture": "mixture",
     "fit_mixture": "em",
     "fit_labeled_mixture": "em",
+    "fit_domains": "em",
     "transport_plan": "transport",
     "barycentric_map": "transport",
     "mw2": "transport",
@@ -34,7 +35,7 @@ _HOME = {
     "TargetOnly": "estimators",
 }
 _DEEP = ("CoMDA", "KD3A", "LtCMSDA", "M3SDA")  # need torch, so not in __all__
-_MODULES = ("datasets", "deep", "empirical", "estimators", "online", "plot")
+_MODULES = ("chunks", "datasets", "deep", "empirical", "estimators", "online", "plot")
 
 __all__ = [
     "GMMOTDA",
@@ -52,7 +53,9 @@ __all__ = [
     "__version__",
     "barycenter",
     "barycentric_map",
+    "chunks",
     "datasets",
+    "fit_domains",
     "fit_labeled_mixture",
     "fit_mixture",
     "learn_dictionary",
@@ -64,6 +67,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    import mixda.chunks as chunks
     import mixda.datasets as datasets
     import mixda.plot as plot
     from mixda.barycenters import barycenter
@@ -72,7 +76,7 @@ if TYPE_CHECKING:
     from mixda.deep import CoMDA as CoMDA
     from mixda.deep import LtCMSDA as LtCMSDA
     from mixda.dictionary import Dictionary, learn_dictionary
-    from mixda.em import fit_labeled_mixture, fit_mixture
+    from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
     from mixda.estimators import (
         GMMOTDA,
         GMMWBT,

@@ -229,5 +229,4 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
         raise _ForeignError(f"{entry.filename[:40]!r} holds values of dtype {str(dtype)[:40]}")
     if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise _ForeignError(f"{entry.filename[:40]!r} does not hold as many values as it says")
-    flat = np.frombuffer(data, dtype, offset=stream.tell())
-    return flat.reshape(shape, order="F" if by_columns else "C")
+    return np.ndarray(shape, dtype, data, stream.tell(), order="F" if by_columns else "C")

@@ -82,8 +82,8 @@ class MixtureClassifier(MultiSourceClassifier):
         """
         self._forget()
         sources = [sources] if isinstance(sources, Mixture) else list(sources)
-        names = _common_names([*sources, target])
         self.n_features_in_ = check_same_features([*sources, target])
+        names = _common_names([*sources, target])
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
             sources, target = [p.marginal(names) for p in sources], target.marginal(names)
@@ -196,7 +196,7 @@ def _is(value: Any, word: str) -> bool:
 
 def _common_names(mixtures: list[Mixture]) -> tuple[str, ...] | None:
     """Return the feature names of all mixtures in the order of the first, or say who differs."""
-    names = [getattr(p, "feature_names", None) for p in mixtures]
+    names = [p.feature_names for p in mixtures]
     if all(name is None for name in names):
         return None
     if any(name is None for name in names):

@@ -89,14 +89,15 @@ def _plain(axes: Array) -> Rule:
 
 def _scores(coef: Array, intercept: Any) -> Linear:
     """Linear scores (n, nc) from rows of coefficients; one row decides between two classes."""
-    intercept = np.broadcast_to(np.atleast_1d(intercept), len(coef))
+    coef = np.atleast_2d(coef)
+    intercept = np.broadcast_to(intercept, len(coef))
     if len(coef) == 1:
         coef, intercept = np.vstack([0 * coef, coef]), np.append(0.0, intercept)
     return Linear(coef.T, intercept)
 
 
 def _probabilities(head: Any) -> Rule:
-    if getattr(head, "solver", "") == "liblinear" and len(head.coef_) > 1:
+    if getattr(head, "solver", "") == "liblinear" and len(head.classes_) > 2:
         raise ValueError(
             "LogisticRegression with the solver 'liblinear' and more than two classes cannot be "
             "kept in a model; use its default solver."
@@ -154,6 +155,7 @@ _CLASSIFIERS: dict[str, Callable[[Any], Rule]] = {
     "LogisticRegression": _probabilities,
     "LinearDiscriminantAnalysis": _probabilities,
     "LinearSVC": _decisions,
+    "RidgeClassifier": _decisions,
     "SVC": _support_vectors,
     "MLPClassifier": _network,
     "DummyClassifier": _constant,

@@ -1,0 +1,181 @@
+"""Adapting from mixtures alone: the same as from samples, whatever the sites called things."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from mixda import GMMOTDA, GMMWBT, GMMDaDiL, Mixture, fit_labeled_mixture, fit_mixture, load
+from mixda.datasets import make_toy
+
+TASK = make_toy(60, separation=6.0, target_shift=(-3.0, 3.0), random_state=2).as_task()
+X, Y, IDS = TASK.X, TASK.y, TASK.sample_domain
+TARGET = X[IDS < 0]
+CLASSES = np.array(["fault", "ok"])
+
+
+def site(k, **options):
+    rows = k == IDS
+    fitted = fit_labeled_mixture(X[rows], CLASSES[Y[rows]], 2, random_state=0)
+    return replace(fitted, feature_names=("u", "v"), **options)
+
+
+SITES = [site(k, info={"name": f"plant {k}", "n_samples": 120}) for k in (1, 2, 3)]
+HALL = replace(fit_mixture(TARGET, 4, random_state=0), feature_names=("u", "v"))
+
+METHODS = [
+    GMMWBT(random_state=0),
+    GMMWBT(classifier=LogisticRegression(), random_state=0),
+    GMMDaDiL(n_iter=5, random_state=0),
+    GMMDaDiL(n_iter=5, init="random", random_state=0),
+    GMMOTDA(random_state=0),
+]
+each = pytest.mark.parametrize("estimator", METHODS, ids=repr)
+
+
+def fitted(estimator, sources=SITES, target=HALL, **parameters):
+    return clone(estimator).set_params(**parameters).fit_mixtures(sources, target)
+
+
+@pytest.mark.parametrize("estimator", METHODS[:-1], ids=repr)
+def test_the_same_mixtures_give_the_same_result_as_fit(estimator):
+    # an absolute floor, which mixtures of `fit` already respect
+    floored = clone(estimator).set_params(min_std=0.05)
+    names = CLASSES[np.maximum(Y, 0)]
+    whole = clone(floored).fit(X, names, sample_domain=IDS)
+    parts = fitted(
+        floored,
+        [replace(p, feature_names=("u", "v")) for p in whole.source_mixtures_],
+        replace(whole.unlabeled_mixture_, feature_names=("u", "v")),
+    )
+    assert parts.target_mixture_.means.tobytes() == whole.target_mixture_.means.tobytes()
+    with pytest.warns(UserWarning, match="feature names"):  # scikit-learn's: arrays have none
+        assert np.array_equal(parts.predict_proba(X), whole.predict_proba(X))
+
+
+@each
+def test_it_classifies_the_target(estimator):
+    parts = fitted(estimator)
+    model = parts.to_model()
+    if "random" not in repr(estimator.get_params().get("init")):  # five steps from there: nothing
+        assert (model.predict(TARGET) == CLASSES[TASK.y_target]).mean() > 0.95
+    assert model.feature_names == ("u", "v")
+    assert model.target.n_samples is None
+    assert sum(domain.n_samples for domain in model.sources) == 360
+
+
+@each
+def test_through_files_nothing_changes(estimator, tmp_path):
+    for i, p in enumerate([*SITES, HALL]):
+        p.save(tmp_path / f"{i}.gmm")
+    *sources, target = [load(tmp_path / f"{i}.gmm") for i in range(4)]
+    again, before = fitted(estimator, sources, target).to_model(), fitted(estimator).to_model()
+    assert np.array_equal(again.predict_proba(TARGET), before.predict_proba(TARGET))
+
+
+@each
+def test_the_order_of_columns_and_classes_does_not_matter(estimator):
+    turned = [
+        replace(p.marginal(["v", "u"]), labels=p.labels[:, ::-1], classes=p.classes[::-1])
+        for p in SITES[1:]
+    ]
+    reference, other = fitted(estimator), fitted(estimator, [SITES[0], *turned])
+    assert other.classes_.tolist() == ["fault", "ok"]
+    expected = reference.to_model().predict_proba(TARGET)
+    assert np.array_equal(other.to_model().predict_proba(TARGET), expected)
+
+
+def test_classes_that_only_some_sites_have_are_united():
+    first = replace(SITES[0], classes=np.array(["new", "ok"]))
+    model = fitted(GMMWBT(), [first, *SITES[1:]])
+    assert model.classes_.tolist() == ["fault", "new", "ok"]
+    assert model.to_model().predict_proba(TARGET).shape == (len(TARGET), 3)
+
+
+def test_labels_of_the_target_are_not_looked_at():
+    wrong = replace(HALL, labels=np.tile([[1.0, 0.0]], (4, 1)), classes=["ok", "fault"])
+    for estimator in METHODS:
+        expected = fitted(estimator).to_model().predict_proba(TARGET)
+        found = fitted(estimator, target=wrong).to_model().predict_proba(TARGET)
+        assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("scale", ["domain", "sources"])
+def test_scale_takes_the_moments_of_the_mixtures(scale):
+    model = fitted(GMMWBT(), scale=scale)
+    mean, _ = model.unlabeled_mixture_.moments()
+    if scale == "domain":
+        for p in (*model.source_mixtures_, model.unlabeled_mixture_):
+            np.testing.assert_allclose(p.moments(), [[0, 0], [1, 1]], atol=0.1)  # up to the floor
+    rule = model.to_model().encoder
+    np.testing.assert_allclose(rule(TARGET).mean(axis=0), mean, atol=0.2)
+    assert (model.to_model().predict(TARGET) == CLASSES[TASK.y_target]).mean() > 0.9
+
+
+def test_sources_of_known_sizes_count_by_them():
+    p, q = (
+        Mixture([1.0], [[m]], [[1.0]], [[0.5, 0.5]], info={"n_samples": n})
+        for m, n in ((0.0, 30), (4.0, 10))
+    )
+    model = GMMWBT(scale="sources").fit_mixtures([p, q], Mixture([1.0], [[2.0]], [[1.0]]))
+    assert model.encoder_.rule().steps[0].mean == pytest.approx([1.0])
+    unknown = replace(q, info={})
+    model = GMMWBT(scale="sources").fit_mixtures([p, unknown], Mixture([1.0], [[2.0]], [[1.0]]))
+    assert model.encoder_.rule().steps[0].mean == pytest.approx([2.0])
+
+
+def test_floors_come_from_the_mixtures():
+    thin = [replace(p, stds=np.full_like(p.stds, 1e-9)) for p in SITES]
+    model = fitted(GMMWBT(), thin)
+    spread = np.sqrt(np.mean([p.moments()[1] ** 2 for p in (*thin, HALL)], axis=0))
+    floor = 0.1 * np.maximum(spread, spread.mean())
+    np.testing.assert_allclose(model.source_mixtures_[0].stds, np.tile(floor, (4, 1)))
+    assert (fitted(GMMWBT(), thin, min_std=0.7).source_mixtures_[0].stds == 0.7).all()
+
+
+def test_the_stream_goes_on_after_it():
+    model = fitted(
+        GMMDaDiL(n_iter=3, random_state=0),
+        target=replace(HALL, feature_names=None),
+        sources=[replace(p, feature_names=None) for p in SITES],
+    )
+    assert model.n_target_seen_ == 400  # unknown: a hundred per component
+    model.partial_fit(TARGET)
+    assert model.n_target_seen_ == 400 + len(TARGET)
+    assert model.score(TARGET, CLASSES[TASK.y_target]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sources", "target", "sentence"),
+    [
+        ({"encoder": "lda"}, SITES, HALL, "encoder is learned from samples"),
+        ({}, [], HALL, "at least one source"),
+        ({}, [HALL], HALL, "source 0 has no labels"),
+        ({}, ["site"], HALL, "a Mixture is needed, got str"),
+        (
+            {},
+            SITES,
+            replace(HALL, feature_names=("u", "w")),
+            "the target has other features than "
+            r"source 0 \(plant 1\) \(one of them lacks 'v'\)",
+        ),
+        ({}, SITES, replace(HALL, feature_names=None), "the target has no feature names"),
+        ({}, [replace(SITES[0], classes=np.array([0, 1])), *SITES[1:]], HALL, "others strings"),
+        (
+            {},
+            [Mixture([1.0], [[0.0, 0.0]], [[1.0, 1.0]], [[1.0]], ["ok"], ["u", "v"])],
+            HALL,
+            "one class only",
+        ),
+    ],
+)
+def test_mistakes_are_answered_in_a_sentence(parameters, sources, target, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        fitted(GMMWBT(), sources, target, **parameters)
+
+
+def test_samples_cannot_be_sent_without_samples():
+    with pytest.raises(ValueError, match="route='samples' sends samples"):
+        GMMOTDA("samples").fit_mixtures(SITES, HALL)
