@@ -129,15 +129,9 @@ def draw_better(ax: Any, records: Sequence[Record]) -> None:
         _line(ax, x, curves.mean(axis=0), 2.0 * curves.std(axis=0), words[method], i)
         stars = [(r["own_lambda0"], r["accuracy"]) for r in members if r["own_lambda0"] is not None]
         if stars:
-            own = np.array(stars)
-            style = {
-                "marker": "*",
-                "s": 110,
-                "color": PALETTE[i],
-                "edgecolor": "black",
-                "zorder": 4,
-            }
-            ax.scatter(own[:, 0], 100.0 * own[:, 1], label="learned λ*", linewidths=0.6, **style)
+            own: Array = np.array(stars)
+            style = {"marker": "*", "s": 110, "color": PALETTE[i], "edgecolor": "black"}
+            ax.scatter(own[:, 0], 100.0 * own[:, 1], label="learned λ*", zorder=4, **style)
     ax.set_xlabel("λ0")
     ax.set_ylabel("accuracy on the target in %")
     _finish(ax, records, "Better")
@@ -186,7 +180,7 @@ def draw_trajectories(
         ax.set_yticks([])
     cell = records[0]["cell"]
     axes[0, 0].figure.suptitle(
-        f"{method} of all positions; target {cell['target']} of {cell['data']}. "
+        f"{method} of all positions ({cell['data']}, target: {cell['target']}). "
         "Blue: start, orange: end.",
         fontsize=10,
     )
@@ -221,10 +215,12 @@ def _of(records: Sequence[Record], suite: str) -> list[Record]:
 
 
 def _by(records: Sequence[Record], name: Callable[[Record], Any]) -> dict[Any, list[Record]]:
+    """Group records by a name of theirs, those of mixtures first."""
     groups: dict[Any, list[Record]] = {}
-    for record in sorted(records, key=lambda r: str(r["cell"]["method"]), reverse=True):
+    for record in records:
         groups.setdefault(name(record), []).append(record)
-    return dict(sorted(groups.items(), key=lambda item: not str(item[0]).startswith("GMM")))
+    keys = sorted(groups, key=lambda key: (not str(key).startswith("GMM"), key))
+    return {key: groups[key] for key in keys}
 
 
 def _curve(
@@ -257,7 +253,8 @@ def _speed_name(record: Record) -> str:
 def _finish(ax: Any, records: Sequence[Record], title: str) -> None:
     cell = records[0]["cell"]
     n_seeds = len({record["cell"]["seed"] for record in records})
-    ax.set_title(f"{title}: target {cell['target']} of {cell['data']}, {n_seeds} seeds", fontsize=9)
+    words = f"{title} ({cell['data']}, target: {cell['target']}, seeds: {n_seeds})"
+    ax.set_title(words, fontsize=9)
     ax.grid(alpha=0.3)
     ax.legend(fontsize=8)
 

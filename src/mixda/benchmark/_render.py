@@ -94,7 +94,7 @@ def _formatted(one: Table, ranking: Ranking, format: str) -> str:
         name = row.name + (" (oracle)" if row.oracle else "")
         body.append([name, *cells, _number(rank), _number(row.seconds)])
     if format == "latex":
-        body = [[style.escape(line[0]), *line[1:]] for line in body]
+        body = [[style.escape(cell) for cell in line] for line in body]
     notes = _notes(one, ranking, any(BELOW in c or style.below in c for line in body for c in line))
     return style.page(_title(one), header, body, notes)
 

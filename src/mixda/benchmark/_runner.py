@@ -19,7 +19,7 @@ from mixda.benchmark._ablations import ablation_cells
 from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep, write_error
 from mixda.benchmark._features import FEATURES
 from mixda.benchmark._methods import HEADS, SHALLOW, check_methods, make_method
-from mixda.benchmark._suites import ABLATIONS, find_suite, fingerprint, thin
+from mixda.benchmark._suites import ABLATIONS, SUITES, find_suite, fingerprint, thin
 from mixda.benchmark._work import prepare_features, run_cell
 from mixda.datasets import DomainDataset
 
@@ -129,6 +129,9 @@ def run(
     is_ablation = suite in ABLATIONS
     source = (data or "cwru") if is_ablation else suite
     found = find_suite(source, label, domain)
+    if source not in SUITES:
+        source = Path(source).name  # wherever it lies: the fingerprint tells data apart
+        suite = suite if is_ablation else source
     features = check_choice(features or found.features, "features", FEATURES)
     samples = thin(found.load(), rows)
     names = _check_targets(samples, targets or found.targets)

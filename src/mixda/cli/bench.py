@@ -13,6 +13,8 @@ from mixda.benchmark._methods import parse_settings
 app = typer.Typer(
     help="Benchmarks: run them, continue them, print their tables, draw their figures.",
     no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Folder = Annotated[Path, typer.Argument(help="The folder that mixda bench run … --out made.")]
@@ -25,7 +27,7 @@ Output = Annotated[
 ]
 
 
-@app.command("run")  # type: ignore[untyped-decorator]
+@app.command("run")
 def run_suite(
     suite: Annotated[
         str,
@@ -69,13 +71,18 @@ def run_suite(
         str | None, typer.Option(help="Address of a Dask scheduler whose workers see --out.")
     ] = None,
 ) -> None:
-    """Run targets × methods × seeds; stop it at any time, the same command goes on.
+    r"""Run targets × methods × seeds; stop it at any time, the same command goes on.
 
     Every domain in turn is the target. Its rows are split once into five folds, by runs or
     stretches of time where the data know them, never by labels. With seed s a method gets all
     sources and four unlabelled folds of the target, and is scored on the fifth, fold s mod 5.
     Features come from a backbone trained once per target on its sources. Each cell is one file
     in OUT/cells.
+
+    \b
+    Example:
+      mixda bench run cwru --methods SourceOnly,GMMWBT,GMMDaDiL --seeds 5 --out out/cwru -j 2
+      mixda bench table out/cwru
     """
     summary = benchmark.run(
         suite,
@@ -104,7 +111,7 @@ def run_suite(
         raise typer.Exit(1)
 
 
-@app.command("table")  # type: ignore[untyped-decorator]
+@app.command("table")
 def print_table(
     folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
 ) -> None:
@@ -112,7 +119,7 @@ def print_table(
     _show(benchmark.table(folder, format, score), output)
 
 
-@app.command("compare")  # type: ignore[untyped-decorator]
+@app.command("compare")
 def print_comparison(
     folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
 ) -> None:
@@ -120,7 +127,7 @@ def print_comparison(
     _show(benchmark.compare(folder, format, score), output)
 
 
-@app.command("figure")  # type: ignore[untyped-decorator]
+@app.command("figure")
 def draw_figures(
     folder: Folder,
     out: Annotated[
