@@ -427,6 +427,8 @@ def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
 def _notes(X: Array, usable: NDArray[np.bool_], features: Sequence[str]) -> Any:
     import pyarrow
 
+    if usable.all():
+        return pyarrow.nulls(len(X), pyarrow.string())
     notes: list[str | None] = [None] * len(X)
     for row in np.flatnonzero(~usable):
         place = int((~(np.abs(X[row]) <= LARGEST)).argmax())
