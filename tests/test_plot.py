@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mixda
+import mixda._views
 from mixda import Mixture, transport_plan
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures need the extra mixda[report]")
@@ -149,6 +150,87 @@ def test_figures_are_drawn_into_the_given_axes(labeled, unlabeled, learned):
     assert all(a is b for a, b in zip(mixda.plot.history(learned, axes), axes, strict=True))
 
 
+def test_the_map_keeps_the_distances_of_domains_that_fit_in_a_plane():
+    places = np.array([[0.0, 0.0], [6.0, 0.0], [3.0, 4.0], [3.0, -1.0]])
+    mixtures = [Mixture([1.0], [[*place, 7.0]], [[1, 1, 1]]) for place in places]
+    ax = mixda.plot.domain_map(mixtures, names=["a", "b", "c", "d"])
+    drawn = np.concatenate([c.get_offsets() for c in ax.collections])
+    shown = np.linalg.norm(drawn[:, None] - drawn, axis=2)
+    np.testing.assert_allclose(shown, np.linalg.norm(places[:, None] - places, axis=2), atol=1e-6)
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "c", "d"]
+    assert "misses 0% of" in ax.get_title("left")
+
+
+def test_components_are_seen_as_their_samples_would_be(labeled, unlabeled):
+    from mixda._views import common_plane
+
+    rng = np.random.default_rng(0)
+    shared = common_plane([labeled])
+    centers, roots = shared.place(labeled)
+    draws = labeled.means[0] + labeled.stds[0] * rng.standard_normal((200_000, 3))
+    seen = (draws - shared.center) @ shared.axes
+    np.testing.assert_allclose(seen.mean(axis=0), centers[0], atol=0.02)
+    np.testing.assert_allclose(np.cov(seen.T), roots[0] @ roots[0], atol=0.02)
+    axes = mixda.plot.components([labeled, unlabeled], names=["old", "new"])
+    assert [ax.get_title() for ax in axes] == ["old", "new"]
+    assert [len(ax.patches) for ax in axes] == [3, 2]
+    drawn = np.array([patch.center for patch in axes[0].patches])
+    np.testing.assert_allclose(drawn, centers)
+    patch = axes[0].patches[0]
+    outline = patch.get_transform().transform(patch.get_path().vertices)
+    outline = axes[0].transData.inverted().transform(outline) - centers[0]
+    inside = np.linalg.solve(roots[0], outline.T)
+    np.testing.assert_allclose(np.abs(inside).max(), 1.0, atol=0.05)
+
+
+def test_the_plane_tells_classes_apart_that_differ_in_one_feature_of_many():
+    means = np.random.default_rng(0).normal(size=(8, 50))
+    labels = np.repeat(np.eye(2), 4, axis=0)
+    means[:, 17] += 30 * labels[:, 0]
+    p = Mixture(np.full(8, 1 / 8), means, np.ones((8, 50)), labels)
+    centers = mixda._views.common_plane([p]).place(p)[0]
+    assert (
+        centers[:4, 0].min() > centers[4:, 0].max() or centers[:4, 0].max() < centers[4:, 0].min()
+    )
+
+
+def test_class_proportions_show_every_share():
+    ax = mixda.plot.class_proportions([[0.5, 0.5], [0.2, 0.8]], classes=["a", "b"])
+    drawn = [c.get_offsets()[:, 0] for c in ax.collections]
+    np.testing.assert_allclose(drawn, [[0.5, 0.5], [0.2, 0.8]])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
+
+
+def test_certainty_counts_every_sample_once():
+    ax = mixda.plot.certainty([[0.95, 0.05], [0.5, 0.5], [0.0, 1.0], [0.45, 0.55]])
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights == [0, 0, 0, 0, 0, 2, 0, 0, 0, 2]
+
+
+def test_confusion_agrees_with_scikit_learn():
+    from sklearn.metrics import confusion_matrix
+
+    truth, guess = list("abcabcab"), list("abcaacbb")
+    ax = mixda.plot.confusion(truth, guess)
+    counts = confusion_matrix(truth, guess)
+    shown = np.zeros_like(counts)
+    for text in ax.texts:
+        j, i = (int(x) for x in text.get_position())
+        shown[i, j] = int(text.get_text())
+    np.testing.assert_array_equal(shown, counts)
+    shares = np.asarray(ax.images[0].get_array())
+    np.testing.assert_allclose(shares, counts / counts.sum(axis=1, keepdims=True))
+
+
+def test_the_range_of_a_share_is_wilsons():
+    from scipy.stats import binomtest
+
+    for hits, n in ((0, 5), (8, 10), (449, 449)):
+        range_ = binomtest(hits, n).proportion_ci(0.95, method="wilson")
+        expected = (range_.low, range_.high)
+        np.testing.assert_allclose(mixda._views.wilson_interval(hits, n), expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("n", [1, 2, 10, 12, 31, 65])
 def test_every_class_has_its_own_colour_and_none_is_the_grey_of_no_label(n):
     assert len(set(mixda.plot.colors(n))) == n
@@ -166,6 +248,14 @@ def test_mistakes_get_a_sentence(labeled, unlabeled, learned):
         mixda.plot.plan(transport_plan(labeled, unlabeled), labeled, unlabeled, kind="arrows")
     with pytest.raises(ValueError, match="domain_names must be 3 names"):
         mixda.plot.coordinates(learned, domain_names=["a"])
+    with pytest.raises(ValueError, match="axes must be 2 matplotlib Axes"):
+        mixda.plot.components([labeled, unlabeled], [plt.gca()])
+    with pytest.raises(ValueError, match="y_true has 1 labels, but y_pred has 2"):
+        mixda.plot.confusion([0], [0, 1])
+    with pytest.raises(ValueError, match="classes does not hold 'c'"):
+        mixda.plot.confusion(["c"], ["a"], classes=["a", "b"])
+    with pytest.raises(ValueError, match="classes must be 2 names"):
+        mixda.plot.class_proportions([[0.5, 0.5]], classes=["a"])
     with pytest.raises(ValueError, match="three matplotlib Axes"):
         mixda.plot.history(learned, plt.subplots(1, 2)[1])
 

@@ -1,0 +1,146 @@
+"""Figures of several domains at once: a map of them, and all their components in one plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._validation import Array
+from mixda.mixture import Mixture
+from mixda.plot._common import SOURCE, TARGET, component_colors, domain_labels, new_axes, pyplot
+from mixda.transport import align_labels, check_same_features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def domain_map(
+    mixtures: Sequence[Mixture], ax: Axes | None = None, *, names: Sequence[str] | None = None
+) -> Axes:
+    r"""Map on which near means similar: distances are :math:`\mathcal{MW}_2`, as far as they fit.
+
+    The places are those of classical multidimensional scaling of all pairwise distances.
+
+    Parameters
+    ----------
+    mixtures : sequence of Mixture
+        Sources first, target last (drawn as a square).
+    ax : matplotlib Axes, optional
+    names : sequence of str, optional
+        Their names; by default "source 1" … "target".
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import mixda
+    >>> p, q = (mixda.Mixture([1.0], [[x]], [[1.0]]) for x in (0.0, 3.0))
+    >>> ax = mixda.plot.domain_map([p, q], names=["old", "new"])  # doctest: +SKIP
+    """
+    from mixda._views import embed_distances, pairwise_distances
+
+    check_same_features(mixtures)
+    labels = domain_labels(len(mixtures), names)
+    ax = new_axes(ax)
+    points, error = embed_distances(pairwise_distances(mixtures))
+    for k, (point, label) in enumerate(zip(points, labels, strict=True)):
+        target = k == len(points) - 1
+        color, marker = (TARGET, "s") if target else (SOURCE, "o")
+        ax.scatter(point[0], point[1], color=color, marker=marker, s=45)
+        ax.annotate(label, point, xytext=(7, 4), textcoords="offset points")
+    ax.set_title(f"the plane misses {error:.0%} of the distances", fontsize=8, loc="left")
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.2)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def components(
+    mixtures: Sequence[Mixture],
+    axes: Sequence[Axes] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    n_stds: float = 1.0,
+) -> NDArray[Any]:
+    """All components of several mixtures, in the one plane that tells their classes apart best.
+
+    Two features are shown as they are. Of more, the plane is spanned by linear discriminants of
+    the labelled mixtures (at least one is needed), the same for all panels.
+
+    Parameters
+    ----------
+    mixtures : sequence of Mixture
+        Labelled ones are coloured by class, others are grey.
+    axes : sequence of matplotlib Axes, optional
+        One per mixture.
+    names : sequence of str, optional
+        Titles of the panels; by default "source 1" … "target".
+    n_stds : float
+        Half-axes of an ellipse, in standard deviations.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+
+    Examples
+    --------
+    >>> import mixda
+    >>> axes = mixda.plot.components([*sources, target])  # doctest: +SKIP
+    """
+    from dataclasses import replace
+
+    from mixda._views import common_plane
+
+    mixtures = list(mixtures)
+    check_same_features(mixtures)
+    titles = domain_labels(len(mixtures), names)
+    aligned, classes = align_labels(mixtures)
+    mixtures = [
+        m if labels is None else replace(m, labels=labels, classes=classes)
+        for m, labels in zip(mixtures, aligned, strict=True)
+    ]
+    panels = _panels(axes, len(mixtures))
+    shared = common_plane([m for m in mixtures if m.is_labeled] or mixtures)
+    for ax, m, title in zip(panels, mixtures, titles, strict=True):
+        centers, roots = shared.place(m)
+        _ellipses(ax, centers, n_stds * roots, component_colors(m))
+        ax.set_title(title, fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(length=2.5, labelsize=8)
+    return panels
+
+
+def _panels(axes: Sequence[Axes] | None, n: int) -> NDArray[Any]:
+    if axes is None:
+        columns = min(n, 4)
+        rows = -(-n // columns)
+        size = (2.4 * columns, 2.5 * rows)
+        options = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}
+        figure, grid = pyplot().subplots(rows, columns, figsize=size, **options)
+        for ax in grid.ravel()[n:]:
+            figure.delaxes(ax)
+        axes = grid.ravel()[:n]
+    panels: NDArray[Any] = np.asarray(axes, dtype=object).ravel()
+    if panels.shape != (n,):
+        raise ValueError(f"axes must be {n} matplotlib Axes, one per mixture, got {len(panels)}.")
+    return panels
+
+
+def _ellipses(ax: Axes, centers: Array, roots: Array, shades: Array) -> None:
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Ellipse
+
+    values, vectors = np.linalg.eigh(roots)
+    angles = np.degrees(np.arctan2(vectors[:, 1, 0], vectors[:, 0, 0]))
+    for center, size, angle, shade in zip(centers, values, angles, shades, strict=True):
+        face, edge = to_rgba(shade, 0.2), to_rgba(shade, 0.9)
+        ax.add_patch(
+            Ellipse(center, *(2 * size), angle=angle, facecolor=face, edgecolor=edge, linewidth=1)
+        )
+    ax.scatter(centers[:, 0], centers[:, 1], s=8, color=shades, zorder=3)
+    ax.autoscale_view()
