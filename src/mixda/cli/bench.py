@@ -27,7 +27,6 @@ Output = Annotated[
 ]
 
 
-@app.command("run")
 def run_suite(
     suite: Annotated[
         str,
@@ -71,18 +70,13 @@ def run_suite(
         str | None, typer.Option(help="Address of a Dask scheduler whose workers see --out.")
     ] = None,
 ) -> None:
-    r"""Run targets × methods × seeds; stop it at any time, the same command goes on.
+    """Run targets × methods × seeds; stop it at any time, the same command goes on.
 
     Every domain in turn is the target. Its rows are split once into five folds, by runs or
     stretches of time where the data know them, never by labels. With seed s a method gets all
     sources and four unlabelled folds of the target, and is scored on the fifth, fold s mod 5.
     Features come from a backbone trained once per target on its sources. Each cell is one file
     in OUT/cells.
-
-    \b
-    Example:
-      mixda bench run cwru --methods SourceOnly,GMMWBT,GMMDaDiL --seeds 5 --out out/cwru -j 2
-      mixda bench table out/cwru
     """
     summary = benchmark.run(
         suite,
@@ -111,7 +105,6 @@ def run_suite(
         raise typer.Exit(1)
 
 
-@app.command("table")
 def print_table(
     folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
 ) -> None:
@@ -119,7 +112,6 @@ def print_table(
     _show(benchmark.table(folder, format, score), output)
 
 
-@app.command("compare")
 def print_comparison(
     folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
 ) -> None:
@@ -127,7 +119,6 @@ def print_comparison(
     _show(benchmark.compare(folder, format, score), output)
 
 
-@app.command("figure")
 def draw_figures(
     folder: Folder,
     out: Annotated[
@@ -151,3 +142,14 @@ def _show(text: str, output: Path | None) -> None:
 
     write_atomically(output, text.encode())
     typer.echo(f"written: {output}")
+
+
+_EXAMPLES = {
+    "run": "mixda bench run cwru --methods SourceOnly,GMMWBT --seeds 5 --out out/cwru --jobs 2",
+    "table": "mixda bench table out/cwru --format latex -o table.tex",
+    "compare": "mixda bench compare out/cwru",
+    "figure": "mixda bench figure out/cwru --format png",
+}
+_COMMANDS = (run_suite, print_table, print_comparison, draw_figures)
+for (_name, _example), _function in zip(_EXAMPLES.items(), _COMMANDS, strict=True):
+    app.command(_name, epilog=f"Example:\n\n{_example}")(_function)
