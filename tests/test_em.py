@@ -427,7 +427,7 @@ def test_verbose_shows_one_line_on_a_terminal_and_nothing_in_a_pipe(monkeypatch,
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
     fit_labeled_mixture(X, y, verbose=True, random_state=0)
-    assert "class 3, 1 component(s), iteration 1: mean log-likelihood" in terminal.getvalue()
+    assert "1/100 class 0, 1 component(s), mean log-likelihood -" in terminal.getvalue()
 
 
 def test_m_step_is_pure():

@@ -69,6 +69,16 @@ class SuffStats:
             self.weight + other.weight,
         )
 
+    def scaled(self, factor: float) -> SuffStats:
+        """Return the statistics of samples whose weights are multiplied by a number."""
+        return SuffStats(
+            factor * self.n_k,
+            factor * self.sum_x,
+            factor * self.sum_xx,
+            factor * self.loglik,
+            factor * self.weight,
+        )
+
 
 def e_step(chunk: Chunk, parameters: Parameters) -> SuffStats:
     """Return the statistics of one chunk of centred samples; pure, so it may run anywhere."""

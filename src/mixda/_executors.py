@@ -1,0 +1,126 @@
+"""Where a pass over the data runs: in this process, in joblib's, or on a Dask cluster.
+
+A pass is ``task(index, part)`` for every part and one sum of the results. Sums go along the same
+tree everywhere, so the same parts give the same bits wherever and in whatever order they are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from mixda.chunks import ChunkSource
+
+T = TypeVar("T")
+Task = Callable[[int, Any], T]
+Merge = Callable[[T, T], T]
+
+ARITY = 8  # results that are added at once
+
+
+class Executor(Protocol):
+    """Runs a task on every part and adds up the results."""
+
+    def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
+        """Return the sum of the task's results over the parts with these indices."""
+        ...  # pragma: no cover
+
+
+def executor_for(
+    source: ChunkSource, n_jobs: int | None, client: Any
+) -> AbstractContextManager[Executor]:
+    """Return the executor that `n_jobs` and `client` ask for, as a context."""
+    if n_jobs is not None and client is not None:
+        raise ValueError("n_jobs and client exclude each other; give one of them.")
+    if client is not None:
+        from mixda._cluster import connected
+
+        return connected(client, source)
+    if n_jobs is not None:
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+            raise ValueError(f"n_jobs must be an integer other than zero, got {n_jobs!r}.")
+        return nullcontext(_Joblib(source, int(n_jobs)))
+    return _threads(source)
+
+
+def tree_sum(results: Iterable[T], merge: Merge[T]) -> T:
+    """Add results in their order, `ARITY` at a time, then the sums in the same way, and so on.
+
+    Examples
+    --------
+    >>> from mixda._executors import tree_sum
+    >>> tree_sum(map(str, range(10)), lambda a, b: a + b)
+    '0123456789'
+    """
+    levels: list[list[T]] = []
+
+    def push(level: int, value: T) -> None:
+        if level == len(levels):
+            levels.append([])
+        levels[level].append(value)
+        if len(levels[level]) == ARITY:
+            full, levels[level] = levels[level], []
+            push(level + 1, reduce(merge, full))
+
+    for result in results:
+        push(0, result)
+    level = 0
+    while level < len(levels):
+        rest, levels[level] = levels[level], []
+        if rest and level == len(levels) - 1:
+            return reduce(merge, rest)
+        if rest:
+            push(level + 1, reduce(merge, rest))
+        level += 1
+    raise ValueError("there is nothing to add.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Threads:
+    source: ChunkSource
+    map: Callable[..., Iterable[Any]]  # in order
+
+    def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
+        results: Iterable[T] = self.map(task, parts, [self.source.parts[k] for k in parts])
+        return tree_sum(results, merge)
+
+
+@contextmanager
+def _threads(source: ChunkSource) -> Iterator[Executor]:
+    """As many threads as BLAS would use, each with a BLAS of its own."""
+    controller = ThreadpoolController().select(user_api="blas")
+    n_threads = max((library["num_threads"] for library in controller.info()), default=1)
+    n_threads = min(n_threads, os.cpu_count() or 1, len(source.parts))
+    if n_threads <= 1:
+        yield _Threads(source, map)
+        return
+    with controller.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
+        yield _Threads(source, pool.map)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joblib:
+    """Processes for parts that say where the rows are, threads for parts that hold them.
+
+    ``joblib.parallel_config(backend=…)`` decides otherwise.
+    """
+
+    source: ChunkSource
+    n_jobs: int
+
+    def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
+        from joblib import Parallel, delayed
+
+        prefer = "threads" if self.source.in_memory else "processes"
+        calls = (delayed(task)(k, self.source.parts[k]) for k in parts)
+        with ThreadpoolController().limit(limits=1, user_api="blas"):
+            results: list[T] = Parallel(n_jobs=self.n_jobs, prefer=prefer)(calls)
+        return tree_sum(results, merge)

@@ -1,0 +1,56 @@
+"""The file that lets a killed computation go on: arrays in a .npz, never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._files import write_atomically
+
+
+class ResumeFile:
+    """Arrays of one problem under one path; a file of another problem is refused."""
+
+    def __init__(self, path: str | Path, arrays: Iterable[Any], settings: Any) -> None:
+        self.path = Path(path)
+        digest = hashlib.sha256(repr(settings).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        self.problem = digest.hexdigest()
+        if not os.access(self.path.parent, os.W_OK):  # now, not after hours of work
+            raise ValueError(f"{self.path} cannot be written; choose a folder that you may write.")
+
+    def load(self) -> dict[str, NDArray[Any]] | None:
+        """Return what was saved last, or None if there is no file."""
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                saved = {name: archive[name] for name in archive.files}
+            problem = str(saved.pop("problem"))
+        except Exception:
+            raise ValueError(
+                f"{self.path} is not a checkpoint of mixda; delete it or choose another path."
+            ) from None
+        if problem != self.problem:
+            raise ValueError(
+                f"{self.path} belongs to other data or settings; delete it or choose another path."
+            )
+        return saved
+
+    def save(self, arrays: Mapping[str, Any]) -> None:
+        """Replace the file."""
+        buffer = io.BytesIO()
+        np.savez(buffer, problem=np.array(self.problem), **arrays)
+        write_atomically(self.path, buffer.getvalue())
+
+    def remove(self) -> None:
+        """Delete the file: the work has ended."""
+        self.path.unlink(missing_ok=True)
