@@ -35,7 +35,7 @@ _HOME = {
     "TargetOnly": "estimators",
 }
 _DEEP = ("CoMDA", "KD3A", "LtCMSDA", "M3SDA")  # need torch, so not in __all__
-_MODULES = ("chunks", "datasets", "deep", "empirical", "estimators", "online", "plot")
+_MODULES = ("benchmark", "chunks", "datasets", "deep", "empirical", "estimators", "online", "plot", "report")
 
 __all__ = [
     "GMMOTDA",
