@@ -229,4 +229,6 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
         raise _ForeignError(f"{entry.filename[:40]!r} holds values of dtype {str(dtype)[:40]}")
     if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise _ForeignError(f"{entry.filename[:40]!r} does not hold as many values as it says")
-    return np.ndarray(shape, dtype, data, stream.tell(), order="F" if by_columns else "C")
+    order: Any = "F" if by_columns else "C"
+    array: NDArray[Any] = np.ndarray(shape, dtype, data, stream.tell(), order=order)
+    return array

@@ -90,17 +90,11 @@ class Mixture:
         if (stds < 0).any():
             raise ValueError(f"stds must not be negative, got a minimum of {stds.min():.6g}.")
         labels, classes = _check_labels(self.labels, self.classes, means.shape[0])
-        for name, array in (
-            ("weights", weights),
-            ("means", means),
-            ("stds", stds),
-            ("labels", labels),
-            ("classes", classes),
-        ):
-            object.__setattr__(self, name, frozen(array))
         names = _check_feature_names(self.feature_names, means.shape[1])
-        object.__setattr__(self, "feature_names", names)
-        object.__setattr__(self, "info", check_json(self.info, "info"))
+        arrays = [frozen(array) for array in (weights, means, stds, labels, classes)]
+        values = [*arrays, names, check_json(self.info, "info")]
+        for part, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, part.name, value)
 
     @property
     def n_components(self) -> int:

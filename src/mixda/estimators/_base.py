@@ -107,7 +107,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         ids = check_domains(sample_domain, len(X), default=0)
         is_source = ids >= 0
         self._check_roles(is_source, given=sample_domain is not None)
-        self.classes_, codes = _encode_labels(y, is_source, ids)
+        self.classes_, codes = encode_labels(y, is_source, ids)
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
         self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
@@ -390,7 +390,7 @@ def check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64]
     return numbers.astype(np.int64)
 
 
-def _encode_labels(
+def encode_labels(
     y: Any, is_source: NDArray[np.bool_], ids: NDArray[np.int64]
 ) -> tuple[NDArray[Any], Codes]:
     """Names of the classes and the code of every source row; target rows go before all else."""
