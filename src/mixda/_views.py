@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._progress import Progress
 from mixda._validation import Array
 from mixda.dictionary import Dictionary
 from mixda.mixture import Mixture
@@ -128,8 +129,9 @@ class Plane:
                 [0., 4.]]]))
         """
         centers = (m.means - self.center) @ self.axes
-        covariances = np.einsum("di,kd,dj->kij", self.axes, np.square(m.stds), self.axes)
-        roots = square_roots(covariances)
+        products = self.axes[:, :, None] * self.axes[:, None, :]
+        covariances = np.square(m.stds) @ products.reshape(-1, 4)
+        roots = square_roots(covariances.reshape(-1, 2, 2))
         if self.kind == "lanes":
             centers[:, 1] = _lanes(m)
             roots[:, 1, 1] = 0.12
@@ -164,22 +166,24 @@ def common_plane(mixtures: Sequence[Mixture]) -> Plane:
     return Plane(center, scale[:, None] * axes.T, "discriminant")
 
 
-def interpolation_frames(dictionary: Dictionary, n_steps: int) -> list[list[Mixture]]:
+def interpolation_frames(
+    dictionary: Dictionary, n_steps: int, verbose: bool = False
+) -> list[list[Mixture]]:
     """Barycentres on the way from the target's coordinates to each atom, `n_steps` a way.
 
     Component k of one frame is the one that component k of the frame before moves to. All ways
     begin with the same frame, the reconstruction of the target.
     """
     target = dictionary.coordinates[-1]
-    start = dictionary.target
-    ways = []
-    for corner in np.eye(len(dictionary.atoms)):
-        way = [start]
-        for step in range(1, n_steps + 1):
-            t = step / n_steps
-            lam = (1 - t) * target + t * corner
-            way.append(_in_order_of(way[-1], dictionary.reconstruct(lam / lam.sum())))
-        ways.append(way)
+    n_atoms = len(dictionary.atoms)
+    ways = [[dictionary.target] for _ in range(n_atoms)]
+    with Progress(n_atoms * n_steps, "drawing the atoms", verbose) as progress:
+        for c, (way, corner) in enumerate(zip(ways, np.eye(n_atoms), strict=True)):
+            for step in range(1, n_steps + 1):
+                t = step / n_steps
+                lam = (1 - t) * target + t * corner
+                way.append(_in_order_of(way[-1], dictionary.reconstruct(lam / lam.sum())))
+                progress.update(c * n_steps + step)
     return ways
 
 

@@ -55,7 +55,7 @@ def class_proportions(
     ax.scatter(table[-1], rows, color=TARGET, marker="s", label=labels[-1], zorder=3)
     ax.set_yticks(rows, [str(name) for name in ticks])
     ax.invert_yaxis()
-    ax.set(xlim=(0, None), xlabel="share of the domain")
+    ax.set(xlim=(0, 1.08 * table.max()), xlabel="share of the domain")
     ax.grid(axis="x", alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=8)

@@ -111,7 +111,7 @@ def coordinates(facts: Facts) -> Markup:
         strong = {"class_": "strong"} if k == rows - 1 else {}
         shapes.append(label(left - 8, y + 13, cut(name, 13), text_anchor="end", **strong))
         for c in range(columns):
-            x, length = left + c * width, float(lam[k, c]) * (width - 40)
+            x, length = left + c * width, float(lam[k, c]) * (width - 46)
             kind = "bar accent" if k == rows - 1 else "bar"
             shapes.append(tag("rect", x=x, y=y + 2, width=max(length, 1), height="14", class_=kind))
             shapes.append(label(x + length + 4, y + 13, percent(float(lam[k, c])), class_="dim"))

@@ -167,7 +167,7 @@ def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
         return ()
     atom = dictionary.atoms[0]
     large = atom.n_components * atom.n_features > _LARGE
-    ways = interpolation_frames(dictionary, _FEW_FRAMES if large else _FRAMES)
+    ways = interpolation_frames(dictionary, _FEW_FRAMES if large else _FRAMES, verbose=large)
     return tuple(tuple(_in_order(m, model.classes) for m in way) for way in ways)
 
 

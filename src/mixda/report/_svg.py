@@ -15,7 +15,10 @@ class Markup(str):
     __slots__ = ()
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# control characters, halves of pairs, and marks that turn the direction of the text after them
+_CONTROL = re.compile(
+    "[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
+)
 _VOID = frozenset({"meta", "br", "input", "link", "hr"})
 _SVG_LEAVES = frozenset({"circle", "line", "path", "rect", "use", "polyline"})
 

@@ -18,7 +18,7 @@ _CLOSE, _AWAY, _FAR = 0.25, 0.75, 1.25
 _UNSURE = 0.6  # a probability below it is hardly better than a guess between two classes
 _MANY_FAR, _MANY_UNSURE, _RATIO = 0.05, 0.15, 3.0
 _LITTLE_SHARED, _MUCH_SHARED = 0.25, 0.6
-_OVERSURE_FEATURES = 20
+_OVERSURE_FEATURES, _TOO_SURE = 20, 0.05
 
 
 @dataclass(frozen=True)
@@ -103,16 +103,23 @@ def _among_sources(facts: Facts) -> str:
 
 def trust_words(facts: Facts) -> list[str]:
     """Say how far to trust the result and why, one paragraph per item."""
-    words = [_estimate(facts)]
     found = facts.predictions
-    if found is not None and found.truth is not None:
-        words.append(_measured(facts, found))
+    measured = found is not None and found.truth is not None
+    words = [] if measured and not _has_verdict(facts) else [_estimate(facts)]
+    if measured:
+        words.append(_measured(facts, found))  # type: ignore[arg-type]
     return words
+
+
+def _has_verdict(facts: Facts) -> bool:
+    """Whether the model was judged without labels of the target."""
+    trust = facts.model.trust or {}
+    return bool(trust.get("declined")) or trust.get("accuracy") is not None
 
 
 def _estimate(facts: Facts) -> str:
     trust = facts.model.trust
-    if not trust or (trust.get("accuracy") is None and not trust.get("declined")):
+    if trust is None or not _has_verdict(facts):
         return (
             "Nobody has estimated how often this model is right, and without labels of the target "
             "its own probabilities are no proof. Before relying on it, label some fifty rows of "
@@ -147,6 +154,12 @@ def _measured(facts: Facts, found: Predictions) -> str:
         f"{percent(found.accuracy)} (with as many others, between {percent(low)} and "
         f"{percent(high)}; 95 %)."
     )
+    surer = float(found.probability.mean()) - found.accuracy
+    if surer > _TOO_SURE:
+        text += (
+            f" It is surer than it should be: on average it gives its choice "
+            f"{percent(float(found.probability.mean()))}."
+        )
     trust = facts.model.trust or {}
     least, most = trust.get("low"), trust.get("high")
     if trust.get("declined") or least is None or most is None:
@@ -166,7 +179,8 @@ def cards(facts: Facts) -> list[Card]:
         low, high = found.interval
         note = f"{percent(low)} to {percent(high)}, on {plural(len(found), 'labelled sample')}"
         items.append(Card("Accuracy, measured", percent(found.accuracy), note))
-    items.append(_trust_card(facts))
+    if not items or _has_verdict(facts):
+        items.append(_trust_card(facts))
     nearest = float(facts.to_target.min())
     name = cut(facts.names[int(facts.to_target.argmin())], 24)
     if facts.gap > 0:
