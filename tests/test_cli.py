@@ -376,6 +376,12 @@ def test_help(command, capsys, plain):
     check_golden(f"help-{command or 'mixda'}", printed)
 
 
+@pytest.mark.parametrize("command", [[], ["bench"]])
+def test_no_command_shows_the_help(command, capsys):
+    assert run(command) == 2
+    assert "Usage: mixda" in capsys.readouterr().out
+
+
 def test_printed_tables(home, tmp_path, capsys, plain, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in SHIFTS:

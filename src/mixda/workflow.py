@@ -156,7 +156,7 @@ def adapt_files(
     if encoder is None and hasattr(estimator, "fit_mixtures"):
         fit = partial(fit_domain, seed=seed, verbose=verbose)
         parts, goal = _as_mixtures(inputs, fit, components, target_components)
-        if estimator.class_prior == "uniform":
+        if getattr(estimator, "class_prior", None) == "uniform":
             parts = [_balanced(part) for part in parts]
         if scale == "auto" and any(part.info.get("mixed_units") for part in parts):
             estimator.set_params(scale="sources")

@@ -61,7 +61,8 @@ def _explain(error: Exception) -> int:
     if type(error).__name__ == "Abort":
         return STOPPED
     if type(error).__name__ == "NoArgsIsHelpError":
-        return BAD_INPUT  # the help is printed already
+        print(getattr(error, "message", ""))  # the help, unless it is printed already
+        return BAD_INPUT
     if hasattr(error, "format_message"):  # of Typer's parser, wherever its class lives
         context = getattr(error, "ctx", None)
         path = "mixda" if context is None else context.command_path
