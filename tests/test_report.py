@@ -180,6 +180,20 @@ def test_labels_judge_the_estimate(model, write, wrong, low, high, verdict):
     assert verdict in words
 
 
+def test_with_labels_and_no_estimate_only_the_labels_speak(model, write):
+    value, X, _ = model
+    y = value.predict(X)
+    words = Page(write(value, X, y)).words
+    assert "Nobody has estimated" not in words
+    assert "Accuracy, estimated" not in words
+    assert "surer than it should be" not in words
+    y[:40] = value.classes[(np.searchsorted(value.classes, y[:40]) + 1) % 3]
+    assert (
+        "It is surer than it should be: on average it gives its choice"
+        in Page(write(value, X, y)).words
+    )
+
+
 def test_counts_in_the_page_are_the_confusion_matrix(model, write):
     from sklearn.metrics import confusion_matrix
 

@@ -35,7 +35,17 @@ _HOME = {
     "TargetOnly": "estimators",
 }
 _DEEP = ("CoMDA", "KD3A", "LtCMSDA", "M3SDA")  # need torch, so not in __all__
-_MODULES = ("benchmark", "chunks", "datasets", "deep", "empirical", "estimators", "online", "plot", "report")
+_MODULES = (
+    "benchmark",
+    "chunks",
+    "datasets",
+    "deep",
+    "empirical",
+    "estimators",
+    "online",
+    "plot",
+    "report",
+)
 
 __all__ = [
     "GMMOTDA",
