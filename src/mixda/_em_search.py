@@ -145,9 +145,9 @@ class Problem:
         x, weight = sample[0] / self.unit, sample[1]
         means, members = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
         n_k = members.sum(axis=1)
-        within = members @ np.square(x) - n_k[:, None] * means**2
+        within = np.maximum(members @ np.square(x) - n_k[:, None] * means**2, 0.0)  # rounding
         pooled = within.sum(axis=0) / weight.sum()
-        variances = (np.maximum(within, 0.0) + pooled) / (n_k[:, None] + 1.0)
+        variances = (within + pooled) / (n_k[:, None] + 1.0)
         log_weights = np.log(np.maximum(n_k, 1e-3)) - np.log(np.maximum(n_k, 1e-3).sum())
         stds = np.maximum(np.sqrt(variances) * self.unit, self.floor)
         return Parameters(log_weights, means * self.unit, stds)
