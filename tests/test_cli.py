@@ -273,7 +273,7 @@ ERRORS = {
     "adapt {tmp}/plain.gmm --target {home}/plant.csv -o {tmp}/o.mixda": (
         "the source 'plain' is a mixture without labels"
     ),
-    "adapt {tmp}/lab.gmm --target {tmp}/wide.gmm -o {tmp}/o.mixda": "other features than .*'extra'",
+    "adapt {tmp}/lab.gmm --target {tmp}/wide.gmm -o {tmp}/o.mixda": "different features .*'extra'",
     "adapt {tmp}/wide.csv --target {home}/plant.csv --label state -o {tmp}/o.mixda": (
         "plant.csv has no column 'extra', which is a feature of the other domains"
     ),

@@ -177,9 +177,16 @@ def _features(
 ) -> tuple[str, ...] | None:
     """Names of the features: those of a mixture if one has names, else those of the first file."""
     values = [*opened.values(), *([] if goal is None else [goal])]
-    for value in values:
-        if isinstance(value, Mixture) and value.feature_names is not None:
-            return value.feature_names
+    named = [v.feature_names for v in values if isinstance(v, Mixture) and v.feature_names]
+    for names in named:
+        different = sorted(set(names) ^ set(named[0]))
+        if different:
+            raise ValueError(
+                f"the mixtures have different features (one of them lacks {different[0]!r}); fit "
+                "them all on the same columns."
+            )
+    if named:
+        return named[0]
     for value in values:
         if isinstance(value, Table):
             without = (reading.label, reading.domain, *reading.drop)
