@@ -139,8 +139,13 @@ def test_far_and_close_are_measured_by_the_distance_between_classes(write):
         target = replace(p, means=p.means + np.array([by, 0, 0]), labels=None, classes=None)
         return replace(value, target=replace(value.target, mixture=target))
 
-    assert "The target is close to the sources" in Page(write(moved(0.5))).words
-    assert "The target is very far from the sources" in Page(write(moved(50.0))).words
+    near, far = Page(write(moved(0.5))).words, Page(write(moved(50.0))).words
+    assert "The target is close to the sources" in near
+    assert "all rests on the adaptation" not in near
+    assert "The target is very far from the sources" in far
+    assert "all rests on the adaptation" in far
+    bare = replace(moved(50.0), dictionary=None, plan=None, labeled_target=None)
+    assert "! beware The target is" in Page(write(bare)).words
 
 
 def test_without_an_estimate_the_page_says_so_and_what_to_do(model, write):

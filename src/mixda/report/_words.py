@@ -220,10 +220,23 @@ def distance_left(facts: Facts) -> float | None:
 
 def signs(facts: Facts) -> list[Sign]:
     """Return what speaks for and against the result, without any label of the target."""
-    found = [_closeness(facts), _shared_atoms(facts), _missing_classes(facts)]
+    found = [_farness(facts), _closeness(facts), _shared_atoms(facts), _missing_classes(facts)]
     if facts.predictions is not None:
         found += [_certainty(facts, facts.predictions), _strangers(facts.predictions)]
     return [sign for sign in found if sign is not None]
+
+
+def _farness(facts: Facts) -> Sign | None:
+    ratio = float(facts.to_target.min()) / facts.gap if facts.gap > 0 else 0.0
+    if ratio < _AWAY:
+        return None
+    text = (
+        f"The target is {ratio:.2g} times the distance between two classes away from the nearest "
+        "source, so what was learned there cannot simply be used here"
+    )
+    if facts.adapted is None:
+        return Sign("bad", f"{text}, and this method leaves no mixture by which to see the step.")
+    return Sign("note", f"{text}: all rests on the adaptation.")
 
 
 def _closeness(facts: Facts) -> Sign | None:
