@@ -106,7 +106,8 @@ def predict_with_sklearn(model_path: str, data: str, far: str) -> None:
     classifier = mixture.to_sklearn()
     densities = [domain.mixture.to_sklearn() for domain in (*model.sources, model.target)]
     writer = None
-    for batch in pq.ParquetFile(data).iter_batches(BATCH, columns=list(model.feature_names)):
+    file = pq.ParquetFile(data, pre_buffer=False)  # as mixda reads; else it holds the whole file
+    for batch in file.iter_batches(BATCH, columns=list(model.feature_names)):
         X = np.column_stack([column.to_numpy() for column in batch.columns])
         proba = classifier.predict_proba(X) @ mixture.labels
         columns = {
