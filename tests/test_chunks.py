@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -260,6 +264,41 @@ def test_a_fit_stopped_anywhere_ends_with_the_same_mixture(tmp_path, monkeypatch
             assert path.exists()
     assert stops > 1
     assert found == whole
+    assert not path.exists()
+
+
+KILLED = """
+import sys, time
+import mixda._em_passes as passes
+from mixda import chunks, fit_labeled_mixture
+
+e_step = passes.e_step
+def slow(*args):
+    time.sleep(0.02)
+    return e_step(*args)
+passes.e_step = slow
+source = chunks.from_files(sys.argv[1], "fault", drop=["site"])
+fit_labeled_mixture(source, None, 3, tol=0.0, max_iter=12, random_state=0, checkpoint=sys.argv[2])
+"""
+
+
+def test_a_killed_fit_goes_on_from_its_last_iteration(tmp_path):
+    folder, path = write_parquet(tmp_path / "data", frame_of(*blobs())), tmp_path / "c"
+    child = subprocess.Popen([sys.executable, "-c", KILLED, str(folder), str(path)])
+    try:
+        while child.poll() is None:
+            time.sleep(0.01)
+            if path.exists() and np.load(path)["0/iteration"] >= 3:
+                child.kill()
+    finally:
+        child.kill()
+        child.wait()
+    assert path.exists()  # it was killed before it ended
+    source = chunks.from_files(folder, "fault", drop=["site"])
+    options = {"n_components": 3, "tol": 0.0, "max_iter": 12, "random_state": 0}
+    assert fit_labeled_mixture(source, checkpoint=path, **options) == fit_labeled_mixture(
+        source, **options
+    )
     assert not path.exists()
 
 

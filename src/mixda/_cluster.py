@@ -148,20 +148,29 @@ def _check_cluster(client: Any) -> None:
         raise ClusterError(
             f"the Dask scheduler at {where} has no workers; start some with `dask worker {where}`."
         ) from None
+    found: dict[str, Any] = {}
+    try:
+        found["scheduler"] = client.run_on_scheduler(_versions)
+    except Exception as error:  # of any kind: it comes from another installation
+        found["scheduler"] = error
+    for worker, theirs in client.run(_versions, on_error="return").items():
+        found[f"worker {worker}"] = theirs
+    for who, theirs in found.items():
+        _check_versions(who, theirs)
+
+
+def _check_versions(who: str, theirs: Any) -> None:
     mine = _versions()
-    found = client.run(_versions, on_error="return")
-    for worker, theirs in found.items():
-        if not isinstance(theirs, dict):
+    if not isinstance(theirs, dict):
+        reason = " ".join(f"{type(theirs).__name__}: {theirs}".split())[:200]
+        raise ClusterError(
+            f"the {who} cannot run mixda ({reason}); install mixda {mine['mixda']} there."
+        )
+    for name in mine:
+        if theirs.get(name) != mine[name]:
             raise ClusterError(
-                f"the worker {worker} cannot run mixda ({theirs}); install mixda {mine['mixda']} "
-                "on every worker."
-            )
-        wrong = [name for name in mine if theirs.get(name) != mine[name]]
-        if wrong:
-            name = wrong[0]
-            raise ClusterError(
-                f"the worker {worker} has {name} {theirs.get(name)}, but this process has "
-                f"{mine[name]}; use the same versions everywhere."
+                f"the {who} has {name} {theirs.get(name)}, but this process has {mine[name]}; "
+                "use the same versions everywhere."
             )
 
 
