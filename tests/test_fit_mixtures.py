@@ -23,7 +23,7 @@ def site(k, **options):
 
 
 SITES = [site(k, info={"name": f"plant {k}", "n_samples": 120}) for k in (1, 2, 3)]
-HALL = replace(fit_mixture(TARGET, 4, random_state=0), feature_names=("u", "v"))
+HALL = replace(fit_mixture(TARGET, 4, random_state=0), feature_names=("u", "v"), info={})
 
 METHODS = [
     GMMWBT(random_state=0),
@@ -179,3 +179,14 @@ def test_mistakes_are_answered_in_a_sentence(parameters, sources, target, senten
 def test_samples_cannot_be_sent_without_samples():
     with pytest.raises(ValueError, match="route='samples' sends samples"):
         GMMOTDA("samples").fit_mixtures(SITES, HALL)
+
+
+def test_a_fit_notes_the_columns_and_the_number_of_samples():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(TARGET, columns=["u", "v"])
+    p = fit_mixture(frame, 2, random_state=0)
+    q = fit_labeled_mixture(frame, TASK.y_target, 2, random_state=0)
+    assert p.feature_names == q.feature_names == ("u", "v")
+    assert p.info["n_samples"] == q.info["n_samples"] == len(frame)
+    assert fit_mixture(TARGET, 2).feature_names is None
+    assert fit_mixture(pd.DataFrame(TARGET), 2).feature_names is None  # 0 and 1 are no names

@@ -7,6 +7,7 @@ of data of any size in `mixda._em_stream`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -132,7 +133,7 @@ def fit_mixture(
             verbose=verbose,
         )
         return fitted.mixture
-    X = check_X(X)
+    given, X = X, check_X(X)
     if init is not None:
         settings = settings.starting_from(init, X.shape[1])
     settings.check_rows(len(X))
@@ -145,7 +146,7 @@ def fit_mixture(
     rows = seed_rows(len(X), settings, rng) if init is None else None
     X = X - moments.mean
     with local_map(X.size) as run, Progress(max_iter, "EM", verbose) as progress:
-        return _fit_memory(problem, X, weight, rows, rng, run, progress, "")
+        return _noted(_fit_memory(problem, X, weight, rows, rng, run, progress, ""), given)
 
 
 def fit_labeled_mixture(
@@ -223,7 +224,7 @@ def fit_labeled_mixture(
         if classes is None and sample_weight is not None:  # also classes without weight
             classes = np.unique(check_names(y, "y"))
         return _labeled(fitted, class_prior, classes)
-    X = check_X(X)
+    given, X = X, check_X(X)
     names, codes = _encode(y, classes, len(X))
     rng = check_random_state(random_state)
     X, weight, kept = weighed(X, sample_weight)
@@ -252,7 +253,7 @@ def fit_labeled_mixture(
                 problem, part, part_weight, chosen[code], rng, run, progress, title
             )
             parts.append(Fitted(None, names[code], mixture, len(part), mass))
-    return _labeled(parts, class_prior, names)
+    return _noted(_labeled(parts, class_prior, names), given)
 
 
 def fit_domains(
@@ -416,3 +417,11 @@ def _labeled(parts: list[Fitted], class_prior: str, classes: ArrayLike | None) -
         names,
         feature_names=found[0].feature_names,
     )
+
+
+def _noted(mixture: Mixture, X: Any) -> Mixture:
+    """Keep the columns' names, if they are texts, and the number of samples."""
+    columns = list(getattr(X, "columns", ()))
+    named = columns and all(isinstance(name, str) for name in columns)
+    names = tuple(columns) if named and len(set(columns)) == len(columns) else None
+    return replace(mixture, feature_names=names, info={"n_samples": len(X)})
