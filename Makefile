@@ -41,7 +41,9 @@ docs: $(VENV)/.has-docs
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "documentation: $(abspath docs/_build/html/index.html)"
 
-# The dictionary table is reduced; the whole one takes much longer: python benchmarks/dictionary.py
+# All reduced to end in under 20 minutes on two cores; the results page has the whole commands.
+# Stop it at any time: the cells that are finished are kept in out/bench.
+RUN = $(BIN)/mixda bench run --out out/bench --jobs $(JOBS)
 bench: $(VENV)/.has-dev
 	@echo "import mixda against what it needs anyway"
 	@$(BIN)/python benchmarks/import_time.py
@@ -49,6 +51,23 @@ bench: $(VENV)/.has-dev
 	@$(BIN)/python benchmarks/em.py
 	@echo; echo "dictionary learning, reduced (whole table: python benchmarks/dictionary.py)"
 	@$(BIN)/python benchmarks/dictionary.py --threads 1 --K 31 --steps 10
+	@echo; echo "methods and ablations"
+ifdef MIXDA_DATA
+	@$(RUN) cwru --seeds 2
+	@$(RUN) tep --features moments --seeds 1
+	@$(RUN) office-caltech --rows 150 --seeds 1
+	@$(RUN) digits4 --rows 300 --seeds 1
+	@$(RUN) gas-drift --rows 200 --seeds 1
+	@$(RUN) cstr --rows 260 --seeds 1
+	@for suite in lighter better faster trajectories; do $(RUN) $$suite --seeds 1; done
+else
+	@echo "(on the toy only: MIXDA_DATA names no folder of data)"
+	@for suite in lighter better faster trajectories; do $(RUN) $$suite --data toy --seeds 1; done
+endif
+	@$(RUN) toy --seeds 2
+	@$(BIN)/mixda bench table out/bench -o out/bench/table.md
+	@cat out/bench/table.md
+	@$(BIN)/mixda bench figure out/bench
 
 clean:
 	@rm -rf $(VENV) out build dist docs/_build docs/gallery docs/generated

@@ -25,14 +25,15 @@ class Method(NamedTuple):
     estimator: str
     fixed: Mapping[str, Any] = {}
     oracle: bool = False  # uses target labels: an upper bound
+    deep: bool = False  # needs torch
 
 
 METHODS: dict[str, Method] = {
     "SourceOnly": Method("SourceOnly"),
-    "M3SDA": Method("M3SDA"),
-    "LtCMSDA": Method("LtCMSDA"),
-    "KD3A": Method("KD3A"),
-    "CoMDA": Method("CoMDA"),
+    "M3SDA": Method("M3SDA", deep=True),
+    "LtCMSDA": Method("LtCMSDA", deep=True),
+    "KD3A": Method("KD3A", deep=True),
+    "CoMDA": Method("CoMDA", deep=True),
     "JCPOT": Method("JCPOT"),
     "WJDOT": Method("WJDOT"),
     "WBT": Method("WBT"),
@@ -105,12 +106,19 @@ def make_method(name: str, settings: Mapping[str, Any], seed: int) -> Any:
         estimator = getattr(mixda, method.estimator)
     except AttributeError:
         raise ValueError(f"{name} is not part of mixda {mixda.__version__}.") from None
+    except ImportError as error:  # torch, with what to do about it
+        raise ValueError(str(error)) from None
     model = estimator()
     accepted = sorted(set(model.get_params()) - {"random_state", *method.fixed})
     for parameter in settings:
         if parameter not in accepted:
             raise ValueError(f"{name} has no setting {parameter!r}; it has {', '.join(accepted)}.")
     return model.set_params(random_state=seed, **{**method.fixed, **settings})
+
+
+def library_of(name: str) -> str:
+    """Return the slow library that a method needs, which is loaded before its time is taken."""
+    return "torch" if METHODS[name].deep else "ot"
 
 
 def train_mixture_head(model: Any, head: str, seed: int) -> Any:

@@ -42,7 +42,7 @@ def table(folder: str | Path, format: str = "markdown", score: str = "both") -> 
     >>> with tempfile.TemporaryDirectory() as out:
     ...     _ = benchmark.run("toy", ["SourceOnly"], seeds=2, out=out, rows=60)
     ...     print(benchmark.table(out).splitlines()[2])
-    | method | target | average | rank | s per fit |
+    | method | target | average | rank | cpu s per fit |
     """
     check_choice(format, "format", FORMATS)
     tables = summarize(read_records(folder), score)
@@ -80,7 +80,7 @@ def _formatted(one: Table, ranking: Ranking, format: str) -> str:
     best = [_first_two(column, contest) for column in means.T]
     base = one.source_only
     baseline = None if base is None else np.array([*base.means, base.average])
-    header = ["method", *one.targets, "average", "rank", "s per fit"]
+    header = ["method", *one.targets, "average", "rank", "cpu s per fit"]
     body = []
     for i, row in enumerate(one.lines):
         cells = [_entry(row, t, one.n_seeds, style) for t in range(len(one.targets))]
@@ -263,7 +263,7 @@ def _tidy(tables: Sequence[Table]) -> list[dict[str, Any]]:
                         "failed": int(row.failed.sum() if last else row.failed[t]),
                         "below_source_only": int(mean < plain - 1e-9),
                         "rank": _plain(ranks.get(row.name, np.nan)) if last else "",
-                        "seconds_per_fit": _plain(row.seconds) if last else "",
+                        "cpu_seconds_per_fit": _plain(row.seconds) if last else "",
                     }
                 )
     return lines

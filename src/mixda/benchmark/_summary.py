@@ -33,7 +33,7 @@ class Row:
     failed : ndarray of shape (n_targets,)
         Cells that failed.
     seconds : float
-        Mean wall time of a fit.
+        Mean processor time of a fit.
     oracle : bool
     """
 
@@ -158,7 +158,7 @@ def rank_methods(tables: Sequence[Table]) -> Ranking:
     >>> from mixda.benchmark import rank_accuracies
     >>> ranking = rank_accuracies(["a", "b", "c"], np.array([[9, 8, 7], [9, 8, 8], [5, 4, 3.0]]))
     >>> ranking.ranks.round(2), round(ranking.p_value, 3)
-    (array([1.  , 2.17, 2.83]), 0.063)
+    (array([1.  , 2.17, 2.83]), 0.06)
     """
     scores: dict[str, list[Array]] = {}
     for table in tables:
@@ -263,7 +263,7 @@ def _row(
             failed[place[0]] += 1
         else:
             values[place] = 100.0 * record[field]
-    seconds = [record["fit_seconds"] for record in members if "fit_seconds" in record]
+    seconds = [record["fit_cpu_seconds"] for record in members if "error" not in record]
     cell = members[0]["cell"]
     return Row(
         name=line_name(cell, decision),

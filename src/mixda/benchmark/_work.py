@@ -9,8 +9,10 @@ import io
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,13 @@ from mixda.benchmark._features import (
     read_task,
     write_features,
 )
-from mixda.benchmark._methods import METHODS, head_predictions, make_method, train_mixture_head
+from mixda.benchmark._methods import (
+    METHODS,
+    head_predictions,
+    library_of,
+    make_method,
+    train_mixture_head,
+)
 from mixda.datasets import DomainDataset
 
 Predictions = dict[str, NDArray[Any]]
@@ -36,10 +44,8 @@ Predictions = dict[str, NDArray[Any]]
 
 def prepare_features(path: Path, data: DomainDataset, target: str, features: str) -> str | None:
     """Make a target's feature file; return why not, in a sentence, or None."""
-    from threadpoolctl import threadpool_limits
-
     try:
-        with threadpool_limits(1):
+        with _one_thread("torch" if features == "fcn" else "numpy"):
             write_features(path, make_features(data, target, features))
     except Exception as error:  # the other targets go on
         return _sentence(error)
@@ -48,14 +54,11 @@ def prepare_features(path: Path, data: DomainDataset, target: str, features: str
 
 def run_cell(folder: Path, cell: Cell, features: Path, provenance: Record) -> str | None:
     """Run one cell and write its file; return why it failed, in a sentence, or None."""
-    from threadpoolctl import threadpool_limits
-
     if is_done(folder, cell):  # another run was faster
         return None
     about = {**provenance, "date": datetime.now(timezone.utc).isoformat(timespec="seconds")}
     try:
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _one_thread(library_of(cell.method)):
             outcome = _EXPERIMENTS[cell.experiment](folder, cell, features)
     except Exception as error:  # a failed cell is an outcome too: the others go on
         reason = _sentence(error)
@@ -95,8 +98,6 @@ def predict_cell(
     >>> predict_cell(cell, task)[0]
     {'main': array([1])}
     """
-    import ot  # noqa: F401  # methods load it when they need it, which is no part of their time
-
     model = make_method(cell.method, cell.settings, cell.seed)
     more = {"target_labels": oracle_labels} if METHODS[cell.method].oracle else {}
     began, began_cpu = time.perf_counter(), time.process_time()
@@ -117,6 +118,20 @@ def predict_cell(
     if size is not None:
         outcome["size"] = size
     return predictions, outcome
+
+
+@contextmanager
+def _one_thread(library: str) -> Iterator[None]:
+    """Give numerical libraries one thread each; quiet their warnings.
+
+    A limit holds for libraries that are loaded already, and loading is no part of a method's time.
+    """
+    from threadpoolctl import threadpool_limits
+
+    import_module(library)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _size(model: Any) -> int | None:
