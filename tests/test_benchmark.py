@@ -91,6 +91,15 @@ def test_parallel_processes_give_the_same_numbers(tmp_path, monkeypatch):
     assert accuracies[0] == accuracies[1]
 
 
+def test_dask_runs_the_same_cells(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "processes": False, "protocol": "tcp", "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
+        address = cluster.scheduler_address
+        summary = benchmark.run("toy", ["SourceOnly"], 2, tmp_path, rows=60, dask=address)
+    assert (summary.n_run, summary.n_failed) == (2, 0)
+
+
 def test_failed_cell_is_recorded_shown_and_tried_again(tmp_path):
     wrong = {"GMMWBT": {"n_components": -3}}
     summary = benchmark.run("toy", ["SourceOnly", "GMMWBT"], 1, tmp_path, rows=60, settings=wrong)
@@ -276,6 +285,8 @@ def test_ablations_vary_what_they_say(tmp_path):
         ({"targets": ["moon"]}, "there is no domain 'moon'; the domains are"),
         ({"features": "magic"}, "features must be one of 'raw'"),
         ({"settings": {"WBT": {"points": 3}}}, "WBT has no setting 'points'; it has beta"),
+        ({"settings": {"WBT": {"classifier": object}}}, "settings must be numbers, words, lists"),
+        ({"settings": {"WJDOT": {"n_iter": 3}}}, "settings are given for WJDOT, which is not run"),
         ({"head": "tree"}, "head must be one of 'logistic', 'svc'"),
     ],
 )

@@ -137,10 +137,12 @@ def run(
     names = _check_targets(samples, targets or found.targets)
     base = Cell(suite, source, features, rows, fingerprint(samples), "", "", 0, {}, head)
     chosen = None if methods is None else check_methods(methods)
+    given = {check_methods([name])[0]: dict(values) for name, values in (settings or {}).items()}
     if is_ablation:
-        cells = ablation_cells(base, samples, names, chosen, seeds, settings or {})
+        cells = ablation_cells(base, samples, names, chosen, seeds, given)
     else:
-        cells = _grid(base, names, chosen or list(SHALLOW), seeds, settings or {})
+        cells = _grid(base, names, chosen or list(SHALLOW), seeds, given)
+    _check_settings(given, cells)
     for cell in {(c.method, digest(dict(c.settings))): c for c in cells}.values():
         make_method(cell.method, cell.settings, 0)  # a wrong setting is said before any work
     return _run_cells(Path(out), cells, samples, n_jobs, dask, verbose)
@@ -155,6 +157,18 @@ def _check_targets(data: DomainDataset, targets: Sequence[str] | None) -> list[s
     if targets is None:
         return list(data.domain_names)
     return [data.domain_names[data.domain_index(name)] for name in targets]
+
+
+def _check_settings(given: Mapping[str, Any], cells: Sequence[Cell]) -> None:
+    unused = set(given) - {cell.method for cell in cells}
+    if unused:
+        raise ValueError(f"settings are given for {', '.join(sorted(unused))}, which is not run.")
+    try:
+        digest(given)
+    except TypeError:
+        raise ValueError(
+            f"settings must be numbers, words, lists or None, which a file can hold, got {given!r}."
+        ) from None
 
 
 def _grid(
