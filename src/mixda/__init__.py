@@ -33,6 +33,7 @@ _HOME = {
     "JCPOT": "estimators",
     "SourceOnly": "estimators",
     "TargetOnly": "estimators",
+    "AutoMSDA": "selection",
 }
 _DEEP = ("CoMDA", "KD3A", "LtCMSDA", "M3SDA")  # need torch, so not in __all__
 _MODULES = (
@@ -45,6 +46,7 @@ _MODULES = (
     "online",
     "plot",
     "report",
+    "selection",
 )
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "WBT",
     "WJDOT",
     "AdaptedModel",
+    "AutoMSDA",
     "DaDiL",
     "Dictionary",
     "GMMDaDiL",
@@ -72,6 +75,7 @@ __all__ = [
     "load",
     "mw2",
     "plot",
+    "selection",
     "smw2",
     "transport_plan",
 ]
@@ -80,6 +84,7 @@ if TYPE_CHECKING:
     import mixda.chunks as chunks
     import mixda.datasets as datasets
     import mixda.plot as plot
+    import mixda.selection as selection
     from mixda.barycenters import barycenter
     from mixda.deep import KD3A as KD3A
     from mixda.deep import M3SDA as M3SDA
@@ -100,6 +105,7 @@ if TYPE_CHECKING:
     )
     from mixda.mixture import Mixture
     from mixda.model import AdaptedModel, load
+    from mixda.selection import AutoMSDA
     from mixda.transport import barycentric_map, mw2, smw2, transport_plan
 
 

@@ -129,6 +129,27 @@ class Normalize(Rule):
 
 
 @dataclass(frozen=True, eq=False)
+class Doubt(Rule):
+    r"""Probabilities with a uniform share, :math:`(1 - \epsilon) p + \epsilon / n_c`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.rules import Doubt
+    >>> Doubt(0.1)(np.array([[1.0, 0.0]]))
+    array([[0.95, 0.05]])
+    """
+
+    share: float
+
+    def __post_init__(self) -> None:
+        check_number(self.share, "share", most=1)
+
+    def __call__(self, X: Array) -> Array:  # noqa: D102
+        return (1.0 - self.share) * X + self.share / X.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
 class OneHot(Rule):
     """One at the largest score of a row (the first of equals): for heads that only decide."""
 
@@ -269,6 +290,7 @@ RULES: tuple[type[Rule], ...] = (
     Sigmoid,
     Softmax,
     Normalize,
+    Doubt,
     OneHot,
     Posterior,
     Chain,

@@ -24,10 +24,12 @@ from mixda.estimators._base import (
 from mixda.estimators._encoders import DomainEncoder, count_samples
 from mixda.estimators._rules import rule_of
 from mixda.mixture import Mixture
-from mixda.rules import Posterior, Rule
+from mixda.rules import Chain, Doubt, Posterior, Product, Rule
 from mixda.transport import align_labels, check_same_features
 
 Self = TypeVar("Self", bound="MixtureClassifier")
+
+DOUBT = 0.05  # uniform share in each factor of a product, so that neither is a veto
 
 
 class MixtureClassifier(MultiSourceClassifier):
@@ -99,6 +101,9 @@ class MixtureClassifier(MultiSourceClassifier):
         self._floor = self._resolve_floor([p.moments()[1] ** 2 for p in mixtures], largest)
         floor = np.broadcast_to(self._floor, self.n_features_in_)
         *sources, target = [replace(p, stds=np.maximum(p.stds, floor)) for p in mixtures]
+        if self._is_product():
+            rng = np.random.default_rng([self._seed, 2])
+            self.classifier_ = train_head(None, *pool([self._draw(p, rng) for p in sources]))
         self._finish(sources, target)
         return self
 
@@ -108,6 +113,8 @@ class MixtureClassifier(MultiSourceClassifier):
         domains = [Z for Z, _ in sources] + ([] if target is None else [target])
         largest = max(np.abs(Z).max() for Z in domains)
         self._floor = self._resolve_floor([Z.var(axis=0) for Z in domains], largest)
+        if self._is_product():
+            self.classifier_ = train_head(None, *pool(sources))
         if target is None:
             self.target_mixture_ = self._fit_source(pool(sources), rng)
             self._train()
@@ -125,11 +132,14 @@ class MixtureClassifier(MultiSourceClassifier):
         self._train()
 
     def _train(self) -> None:
-        if not self._is_map():
+        if not (self._is_map() or self._is_product()):
             self.classifier_ = self._train_classifier(np.random.default_rng([self._seed, 1]))
 
     def _is_map(self) -> bool:
         return _is(self.classifier, "map")
+
+    def _is_product(self) -> bool:
+        return _is(self.classifier, "product")
 
     def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
         Z, codes = source
@@ -166,28 +176,47 @@ class MixtureClassifier(MultiSourceClassifier):
     def _train_classifier(self, rng: np.random.Generator) -> Any:
         if not hasattr(self.classifier, "fit"):
             raise ValueError(
-                f"classifier must be 'map' or a scikit-learn classifier, got {self.classifier!r}."
+                "classifier must be 'map', 'product' or a scikit-learn classifier, got "
+                f"{self.classifier!r}."
             )
+        return train_head(self.classifier, *self._draw(self.target_mixture_, rng))
+
+    def _draw(self, mixture: Mixture, rng: np.random.Generator) -> Source:
+        """Return labelled samples of a mixture, for a classifier to be trained on."""
         n_samples = self.n_samples
         if n_samples is None:
-            n_samples = 50 * self.target_mixture_.n_components
-        coded = replace(self.target_mixture_, classes=np.arange(len(self.classes_)))
+            n_samples = 50 * mixture.n_components
+        coded = replace(mixture, classes=np.arange(len(self.classes_)))
         Z, codes = coded.sample(n_samples, rng)
-        return train_head(self.classifier, Z, np.asarray(codes))
+        return Z, np.asarray(codes)
 
     def _predict_encoded(self, Z: Array) -> Array:
         if self._is_map():
             return self.target_mixture_.predict_proba(Z)
+        if self._is_product():
+            return self._rule()(Z)
         return head_proba(self.classifier_, Z, len(self.classes_))
 
     def _rule(self) -> Rule:
         if self._is_map():
             return Posterior(self.target_mixture_)
-        return rule_of(self.classifier_, len(self.classes_))
+        head = rule_of(self.classifier_, len(self.classes_))
+        if not self._is_product():
+            return head
+        return vote([head, Posterior(self.target_mixture_)])
 
     def _adapted(self) -> dict[str, Any]:
         plan = getattr(self, "plan_", None)
         return {"labeled_target": self.target_mixture_, "plan": plan}
+
+
+def vote(rules: Sequence[Rule], power: float = 1.0) -> Rule:
+    r"""Product of the probabilities that several rules give, each with a little doubt.
+
+    .. math:: p(y \mid x) \propto \prod_i \bigl((1 - \epsilon) p_i(y \mid x) + \epsilon / n_c\bigr)^a
+    """
+    doubtful = [Chain((rule, Doubt(DOUBT))) for rule in rules]
+    return Product(np.full(len(rules), power), tuple(doubtful))
 
 
 def _is(value: Any, word: str) -> bool:

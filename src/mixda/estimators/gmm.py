@@ -69,9 +69,10 @@ class GMMWBT(MixtureClassifier):
         strong, but it takes a difference of class proportions for a shift), all by those of the
         sources, or none. "auto" is "sources" if there is an encoder, else None, so that without
         an encoder all mixtures live in the space of `X`.
-    classifier : "map" or classifier
-        Maximum a posteriori under the target mixture (section 3.2), or any scikit-learn classifier,
-        trained on samples drawn from that mixture.
+    classifier : {"map", "product"} or classifier
+        Maximum a posteriori under the target mixture (section 3.2); its probabilities multiplied
+        by those of a logistic regression on the sources, which forgives a wrong match of
+        components; or any scikit-learn classifier, trained on samples drawn from that mixture.
     n_samples : int, optional
         Number of those samples; default 50 per component.
     random_state : None, int or numpy generator
@@ -92,7 +93,7 @@ class GMMWBT(MixtureClassifier):
         Of the target's samples.
     encoder_ : DomainEncoder
     classifier_ : classifier
-        Unless `classifier` is "map".
+        Unless `classifier` is "map"; with "product", that of the sources.
     sources_ : ndarray of shape (N,)
         Ids of the source domains.
     classes_ : ndarray of shape (nc,)

@@ -1,0 +1,204 @@
+"""How far to trust an adapted classifier whose target has no labels.
+
+Everything here is learned from the sources in the role of the target, where the truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._validation import Array
+
+_POWERS = (-4.0, 4.0)  # logarithms between which the power of the probabilities is sought
+_LEAST = 1e-12  # of a probability whose logarithm is taken
+_SPREAD = 0.16  # of the estimate's error, in units of sqrt(p (1 - p)) ...
+_SURE = 0.004  # ... with this added to p (1 - p), so that no estimate is without doubt
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What can be said about a classifier of the target without its labels.
+
+    Attributes
+    ----------
+    accuracy : float or None
+        Estimated share of the target that is classified correctly; None where there was nothing
+        to learn an estimate from (a single source).
+    low, high : float or None
+        Interval that should hold the true accuracy with probability `level`.
+    level : float
+    declined : bool
+        Whether adaptation was declined: the answer is the sources' own classifier.
+    reason : str
+        Why, in a sentence.
+    candidates : tuple of dict
+        ``{"name", "score", "chosen"}``, the score being the mean accuracy on left-out sources.
+    folds : dict of str to float
+        Accuracy of the chosen candidate on each left-out source.
+
+    Examples
+    --------
+    >>> from mixda.selection import Trust
+    >>> print(Trust(0.93, 0.88, 0.97, 0.8, False, "It did better on left-out sources."))
+    accuracy on the target about 93% (80% interval: 88% to 97%). It did better on left-out sources.
+    """
+
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    level: float
+    declined: bool
+    reason: str
+    candidates: tuple[dict[str, Any], ...] = ()
+    folds: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a dict that a model's file can hold."""
+        return {**asdict(self), "candidates": list(self.candidates)}
+
+    def __str__(self) -> str:
+        if self.accuracy is None:
+            return f"accuracy on the target not estimated. {self.reason}"
+        return (
+            f"accuracy on the target about {self.accuracy:.0%} "
+            f"({self.level:.0%} interval: {self.low:.0%} to {self.high:.0%}). {self.reason}"
+        )
+
+
+class Fold(NamedTuple):
+    """What a committee says about some samples, and the truth where it is known.
+
+    Attributes
+    ----------
+    proba : ndarray of shape (n, nc)
+    votes : ndarray of shape (n_experts, n)
+        Position of the class that each expert alone would choose.
+    truth : ndarray of shape (n,) or None
+    """
+
+    proba: Array
+    votes: NDArray[np.intp]
+    truth: NDArray[np.int64] | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the samples that the committee has right."""
+        return float(np.mean(self.proba.argmax(axis=1) == self.truth))
+
+    @property
+    def agreement(self) -> float:
+        """Share of the experts that say what the committee says, on average over samples."""
+        return float(np.mean(self.votes == self.proba.argmax(axis=1)))
+
+    @property
+    def confidence(self) -> Array:
+        """Probability of the committee's answer, shape (n,)."""
+        largest: Array = self.proba.max(axis=1)
+        return largest
+
+    def to_the(self, power: float) -> Fold:
+        """Return the same with probabilities taken to a power and normalised again."""
+        return self._replace(proba=_tempered(self.proba, power))
+
+
+def fit_power(folds: Sequence[Fold]) -> float:
+    r"""Power that makes probabilities right on average where the truth is known.
+
+    .. math:: \min_a \; - \sum_\ell \frac{1}{n_\ell} \sum_i \log
+              \frac{p(y_i \mid x_i)^a}{\sum_y p(y \mid x_i)^a}
+
+    Every fold has the same say, however many samples it has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection.trust import Fold, fit_power
+    >>> says = np.tile([0.99, 0.01], (10, 1))
+    >>> truth = np.repeat([0, 1], [8, 2])
+    >>> fold = Fold(says, truth[None], truth)  # says 99 %, is right on 80 %
+    >>> round(float(fold.to_the(fit_power([fold])).confidence[0]), 2)
+    0.8
+    """
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_power: float) -> float:
+        losses = []
+        for fold in folds:
+            proba = _tempered(fold.proba, np.exp(log_power))
+            right = proba[np.arange(len(proba)), fold.truth]
+            losses.append(-np.log(np.maximum(right, _LEAST)).mean())
+        return float(np.mean(losses))
+
+    return float(np.exp(minimize_scalar(loss, bounds=_POWERS, method="bounded").x))
+
+
+def estimate_accuracy(folds: Sequence[Fold], target: Fold) -> float:
+    r"""Estimate the accuracy on a target without labels from folds with labels.
+
+    The mean of three estimates: the share of the target that is more confident than a threshold,
+    set so that on the folds this share is the accuracy [1]_; the mean accuracy of the folds,
+    moved by the difference of mean confidence [2]_; and the agreement of the experts.
+
+    Parameters
+    ----------
+    folds : sequence of Fold
+        With truth, and with tempered probabilities.
+    target : Fold
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    .. [1] S. Garg et al., "Leveraging unlabeled data to predict out-of-distribution
+       performance", ICLR 2022.
+    .. [2] D. Guillory et al., "Predicting with confidence on unseen distributions", ICCV 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection.trust import Fold, estimate_accuracy
+    >>> proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+    >>> fold = Fold(proba, proba.argmax(axis=1)[None], np.array([0, 0, 1, 1]))  # 75 % right
+    >>> round(estimate_accuracy([fold], fold), 3)
+    0.833
+    """
+    accuracy = float(np.mean([fold.accuracy for fold in folds]))
+    confident = np.concatenate([fold.confidence for fold in folds])
+    threshold = np.quantile(confident, 1.0 - accuracy, method="lower")
+    above = float(np.mean(target.confidence > threshold)) if accuracy < 1 else 1.0
+    shift = target.confidence.mean() - np.mean([fold.confidence.mean() for fold in folds])
+    estimates = (above, accuracy + shift, target.agreement)
+    return float(np.mean(np.clip(estimates, 0.0, 1.0)))
+
+
+def interval(accuracy: float, level: float) -> tuple[float, float]:
+    r"""Interval around an estimated accuracy :math:`p`, :math:`\pm z \, c \sqrt{p(1-p) + e}`.
+
+    The constants are from leave-one-domain-out experiments; ``benchmarks/selection.py`` checks
+    how often the truth lies inside.
+
+    Examples
+    --------
+    >>> from mixda.selection.trust import interval
+    >>> low, high = interval(0.9, 0.8)
+    >>> round(low, 2), round(high, 2)
+    (0.84, 0.96)
+    """
+    from scipy.stats import norm
+
+    half = norm.ppf(0.5 + level / 2.0) * _SPREAD * np.sqrt(accuracy * (1.0 - accuracy) + _SURE)
+    return max(0.0, float(accuracy - half)), min(1.0, float(accuracy + half))
+
+
+def _tempered(proba: Array, power: float) -> Array:
+    logs = power * np.log(np.maximum(proba, _LEAST))
+    scaled = np.exp(logs - logs.max(axis=1, keepdims=True))
+    tempered: Array = scaled / scaled.sum(axis=1, keepdims=True)
+    return tempered
