@@ -74,16 +74,20 @@ class LogGaussians:
         precisions *= -0.5
         return cls(constants[:, None], linear, precisions, means, stds, tuple(distant.tolist()))
 
-    def __call__(self, x: Array, squares: Array) -> Array:
-        """Log-densities of centred samples `x` (n, d), given their `squares`: shape (K, n)."""
-        out: Array = self.linear @ x.T
-        out += self.quadratic @ squares.T
-        out += self.constants
+    def __call__(self, x: Array, squares: Array, memory: Array | None = None) -> Array:
+        """Log-densities of centred samples `x` (n, d), given their `squares`: shape (K, n).
+
+        `memory`, of shape (2, K, n), is used for the result and on the way to it.
+        """
+        out, more = (None, None) if memory is None else memory
+        log_density: Array = np.matmul(self.linear, x.T, out=out)
+        log_density += np.matmul(self.quadratic, squares.T, out=more)
+        log_density += self.constants
         for k in self.distant:
             scaled = (x - self.means[k]) / self.stds[k]
             constant = self.means.shape[1] * _LOG_2PI + 2.0 * np.log(self.stds[k]).sum()
-            out[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constant)
-        return out
+            log_density[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constant)
+        return log_density
 
 
 def normalize_log_rows(log_joint: Array) -> Array:

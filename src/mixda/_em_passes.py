@@ -186,15 +186,38 @@ def _expectation(
     work: Mapping[Key, tuple[Array, float, Parameters]],
 ) -> dict[Key, SuffStats]:
     found: dict[Key, SuffStats] = {}
+    kept: dict[Key, _Memory] = {}
     for block in part.blocks():
         for key, x, weight in block.groups(*by):
             if key not in work:
                 continue
             center, scale, parameters = work[key]
-            step = max(1, CHUNK_VALUES // max(parameters.means.shape))
-            for start in range(0, len(x), step):
-                cut = slice(start, start + step)
+            memory = kept.setdefault(key, _Memory(*parameters.means.shape))
+            for start in range(0, len(x), memory.rows):
+                cut = slice(start, start + memory.rows)
                 w = None if weight is None else weight[cut] * scale
-                stats = e_step((x[cut] - center, w), parameters)
+                centered, *rest = memory.views(len(x[cut]))
+                np.subtract(x[cut], center, out=centered)
+                stats = e_step((centered, w), parameters, (rest[0], rest[1]))
                 found[key] = found[key].merge(stats) if key in found else stats
     return found
+
+
+class _Memory:
+    """Room for the arrays of an expectation step, used again and again.
+
+    Workers of Dask give freed memory back at once, and getting it again takes as long as the step.
+    """
+
+    def __init__(self, n_components: int, n_features: int) -> None:
+        self.rows = max(1, CHUNK_VALUES // 2 // max(n_components, n_features))
+        self._samples = np.empty((2, n_features * self.rows))
+        self._posteriors = np.empty(2 * n_components * self.rows)
+        self._n_components, self._n_features = n_components, n_features
+
+    def views(self, n: int) -> tuple[Array, Array, Array]:
+        """Return arrays (n, d), (n, d) and (2, K, n), all columns contiguous."""
+        size = n * self._n_features
+        x, squares = (part[:size].reshape(self._n_features, n).T for part in self._samples)
+        shape = (2, self._n_components, n)
+        return x, squares, self._posteriors[: 2 * self._n_components * n].reshape(shape)

@@ -6,10 +6,7 @@ the ``map`` decides where it runs.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -17,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from threadpoolctl import ThreadpoolController
 
+from mixda._threads import Map
 from mixda._validation import Array
 from mixda.mixture import LogGaussians, normalize_log_rows
 
 Chunk = tuple[Array, "Array | None"]  # centred samples (n, d) and their weights (n,)
-Map = Callable[[Callable[[Chunk], "SuffStats"], Sequence[Chunk]], Iterable["SuffStats"]]
 
 CHUNK_VALUES = 1 << 18  # 2 MB: a chunk and its squares stay in cache
 _NEGLIGIBLE = 1e-30  # responsibility that adds nothing to a sum in double precision
@@ -80,11 +76,17 @@ class SuffStats:
         )
 
 
-def e_step(chunk: Chunk, parameters: Parameters) -> SuffStats:
-    """Return the statistics of one chunk of centred samples; pure, so it may run anywhere."""
+def e_step(
+    chunk: Chunk, parameters: Parameters, memory: tuple[Array, Array] | None = None
+) -> SuffStats:
+    """Return the statistics of one chunk of centred samples; pure, so it may run anywhere.
+
+    `memory` for squares (n, d) and posteriors (2, K, n) spares asking the system for it.
+    """
     x, weight = chunk
-    squares = np.square(x)
-    posterior = parameters.kernel(x, squares)
+    of_squares, of_posteriors = (None, None) if memory is None else memory
+    squares = np.square(x, out=of_squares)
+    posterior = parameters.kernel(x, squares, of_posteriors)
     posterior += parameters.log_weights[:, None]
     log_prob = normalize_log_rows(posterior.T)
     shared = posterior > _NEGLIGIBLE if x.shape[1] >= _SPARSE_FEATURES else None
@@ -128,24 +130,5 @@ def m_step(stats: SuffStats, floor: Array, previous: Parameters) -> Parameters:
 def expectation(chunks: Sequence[Chunk], parameters: Parameters, run: Map) -> SuffStats:
     """One pass over the data: chunks go through `run` (an ordered ``map``), results add up."""
     _ = parameters.kernel  # prepared here once rather than in every worker
-    return reduce(SuffStats.merge, run(partial(e_step, parameters=parameters), chunks))
-
-
-@contextmanager
-def local_map(n_values: int) -> Iterator[Map]:
-    """Yield an ordered ``map`` with as many threads as BLAS would use, each running its own BLAS.
-
-    Small data stay in this thread. Results come in the order of the chunks, so sums, and with
-    them the mixture, do not depend on the number of threads.
-    """
-    if n_values < 2 * CHUNK_VALUES:
-        yield map
-        return
-    controller = ThreadpoolController().select(user_api="blas")
-    n_threads = max((library["num_threads"] for library in controller.info()), default=1)
-    n_threads = min(n_threads, os.cpu_count() or 1)
-    if n_threads == 1:
-        yield map
-        return
-    with controller.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
-        yield pool.map
+    results: Iterable[SuffStats] = run(partial(e_step, parameters=parameters), chunks)
+    return reduce(SuffStats.merge, results)

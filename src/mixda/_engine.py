@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mixda._threads import thread_map
 from mixda._validation import Array, Floats
-from mixda.barycenters import Gram, fixed_point, image_costs, stack_maps
+from mixda.barycenters import MANY, Gram, fixed_point, image_costs, stack_maps
 from mixda.transport import SparsePlan, resolve_beta, solve_exact
 
 _SMALL = 1e-12  # keeps an atom that no domain uses where it is
@@ -117,10 +118,12 @@ class Engine:
     ) -> list[Reconstruction]:
         """Reconstruct every domain and match it; plans start from those of the `previous` step."""
         products = self._products(state)
-        return [
-            self._reconstruct(l, state, *products, None if previous is None else previous[l])
-            for l in range(len(self.weights))
-        ]
+
+        def one(l: int) -> Reconstruction:
+            return self._reconstruct(l, state, *products, None if previous is None else previous[l])
+
+        with thread_map(len(self.weights) >= MANY) as run:
+            return list(run(one, range(len(self.weights))))
 
     def _products(self, state: State) -> tuple[Gram, Gram, Gram]:
         """Inner products among the atoms and with the domains; kept while the atoms rest."""

@@ -6,9 +6,7 @@ tree everywhere, so the same parts give the same bits wherever and in whatever o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
@@ -17,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from mixda._threads import Map, thread_map
 from mixda.chunks import ChunkSource
 
 T = TypeVar("T")
@@ -86,7 +85,7 @@ def tree_sum(results: Iterable[T], merge: Merge[T]) -> T:
 @dataclass(frozen=True, eq=False)
 class _Threads:
     source: ChunkSource
-    map: Callable[..., Iterable[Any]]  # in order
+    map: Map
 
     def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
         results: Iterable[T] = self.map(task, parts, [self.source.parts[k] for k in parts])
@@ -95,15 +94,8 @@ class _Threads:
 
 @contextmanager
 def _threads(source: ChunkSource) -> Iterator[Executor]:
-    """As many threads as BLAS would use, each with a BLAS of its own."""
-    controller = ThreadpoolController().select(user_api="blas")
-    n_threads = max((library["num_threads"] for library in controller.info()), default=1)
-    n_threads = min(n_threads, os.cpu_count() or 1, len(source.parts))
-    if n_threads <= 1:
-        yield _Threads(source, map)
-        return
-    with controller.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
-        yield _Threads(source, pool.map)
+    with thread_map(len(source.parts) > 1) as run:
+        yield _Threads(source, run)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from mixda._threads import thread_map
 from mixda._validation import (
     Array,
     Floats,
@@ -32,6 +34,9 @@ from mixda.transport import (
     solve_exact,
     squared_distances,
 )
+
+MANY = 8  # inputs or domains, from which on threads share their plans
+_GRAM_ROWS = 4096  # components in all, beyond which their inner products (128 MB) are not kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +141,14 @@ def barycenter(
             start_labels = np.full_like(start_labels, 1.0 / len(classes))
         label_costs = squared_distances(start_labels, points_labels)
     sizes = [len(cloud) for cloud in clouds]
+    centered = points - points.mean(axis=0)
+    gram = Gram(Points(centered), None if points_labels is None else Points(points_labels))
+    if len(points) <= _GRAM_ROWS:
+        gram = Gram.of(centered, points_labels).lifted(beta)
+    elif not isinstance(beta, str) and points_labels is not None:
+        gram = Gram(Points(np.hstack([centered, np.sqrt(beta) * points_labels])), None)
     result = fixed_point(
-        Gram.of(points - points.mean(axis=0), points_labels).lifted(beta),
+        gram,
         [m.weights for m in mixtures],
         start.weights,
         lam,
@@ -157,12 +168,32 @@ def barycenter(
     return BarycenterResult(mixture, np.array(result.history), plans, beta, result.converged)
 
 
+class Points:
+    """Stacked components themselves, where the matrix of their inner products would be too large.
+
+    Their memory grows with their number, that of the matrix with its square.
+    """
+
+    def __init__(self, points: Floats) -> None:
+        self._points = points
+
+    def products(self, image: sparse.csr_matrix) -> Floats:
+        """Inner products of ``image @ Z`` with the components ``Z``."""
+        products: Floats = (image @ self._points) @ self._points.T
+        return products
+
+    def diagonal(self) -> Floats:
+        """Squared norms of the components."""
+        norms: Floats = np.einsum("ij,ij->i", self._points, self._points)
+        return norms
+
+
 @dataclass(frozen=True)
 class Gram:
     """Inner products of stacked components: of their features, and of their labels or None."""
 
-    features: Floats
-    labels: Floats | None
+    features: Any  # a matrix, or Points
+    labels: Any
 
     @classmethod
     def of(cls, points: Floats, labels: Floats | None) -> Gram:
@@ -219,10 +250,11 @@ def fixed_point(
     previous = [None] * len(sizes) if plans is None else list(plans)
     history: list[float] = []
     while True:
-        found = [
-            solve_exact(component_weights, w, cost, p.potentials if p is not None else None)
-            for w, cost, p in zip(input_weights, costs, previous, strict=True)
-        ]
+        warm = [None if plan is None else plan.potentials for plan in previous]
+        with thread_map(len(sizes) >= MANY) as run:
+            found = list(
+                run(solve_exact, [component_weights] * len(sizes), input_weights, costs, warm)
+            )
         history.append(
             float(sum(x * p.value(c) for x, p, c in zip(lam, found, costs, strict=True)))
         )
@@ -260,9 +292,9 @@ def stack_maps(plans: Sequence[SparsePlan], lam: Array) -> sparse.csr_matrix:
     return sparse.csr_matrix((np.concatenate(values), (rows, columns)), shape=shape)
 
 
-def image_distances(image: sparse.csr_matrix, gram: Floats) -> Floats:
+def image_distances(image: sparse.csr_matrix, gram: Floats | Points) -> Floats:
     """Squared distances between ``image @ Z`` and ``Z``, given the Gram matrix of ``Z``."""
-    inner = image @ gram
+    inner = gram.products(image) if isinstance(gram, Points) else image @ gram
     rows = np.repeat(np.arange(image.shape[0]), np.diff(image.indptr))
     norms = np.bincount(rows, image.data * inner[rows, image.indices], minlength=len(inner))
     inner *= -2.0

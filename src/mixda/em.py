@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from mixda._chunk_rows import weighed
 from mixda._em_passes import distinct_rows, moments_of
 from mixda._em_search import Problem, Search, Settings, check_varies, floor_of
-from mixda._em_steps import CHUNK_VALUES, Chunk, Map, expectation, local_map
+from mixda._em_steps import CHUNK_VALUES, Chunk, expectation
 from mixda._em_stream import Fitted, Streaming, fit_source, seed_rows
 from mixda._progress import Progress
+from mixda._threads import Map, thread_map
 from mixda._validation import Array, check_choice, check_names, check_random_state, check_X
 from mixda.chunks import ChunkSource, from_arrays, from_dask
 from mixda.mixture import Mixture
@@ -145,7 +146,10 @@ def fit_mixture(
     problem = Problem(len(X), moments.mean, floor, np.ones(X.shape[1]), settings)
     rows = seed_rows(len(X), settings, rng) if init is None else None
     X = X - moments.mean
-    with local_map(X.size) as run, Progress(max_iter, "EM", verbose) as progress:
+    with (
+        thread_map(X.size >= 2 * CHUNK_VALUES) as run,
+        Progress(max_iter, "EM", verbose) as progress,
+    ):
         return _noted(_fit_memory(problem, X, weight, rows, rng, run, progress, ""), given)
 
 
@@ -239,7 +243,10 @@ def fit_labeled_mixture(
         for code, rows in members.items()
     }
     chosen = {code: seed_rows(len(r), limited[code], rng) for code, r in members.items()}
-    with local_map(X.size) as run, Progress(max_iter, "EM", verbose) as progress:
+    with (
+        thread_map(X.size >= 2 * CHUNK_VALUES) as run,
+        Progress(max_iter, "EM", verbose) as progress,
+    ):
         for code, rows in members.items():
             part, part_weight, mass = X[rows], None, float(len(rows))
             if weight is not None:
