@@ -414,3 +414,45 @@ def test_mistakes(call, message):
     X = np.arange(40.0).reshape(20, 2)
     with pytest.raises(ValueError, match=message):
         call(X)
+
+
+# --- the command line ------------------------------------------------------------------------
+
+
+def test_the_command_line_fits_from_disk_what_it_fits_in_memory(tmp_path, monkeypatch):
+    pytest.importorskip("typer")
+    from mixda.cli import run
+
+    X, y, domain = blobs()
+    folder = write_parquet(tmp_path / "data", frame_of(X * [1, 1, 1e3, 1, 1], y, domain))
+    for extra in (["--label", "fault", "--domain", "site"], ["--drop", "fault,site"]):
+        command = ["fit", str(folder), "-q", *extra]
+        assert run([*command, "-o", str(tmp_path / "a.gmm")]) == 0
+        assert run([*command, "-o", str(tmp_path / "b.gmm"), "--n-jobs", "1"]) == 0
+        monkeypatch.setattr("mixda.workflow._LARGE_VALUES", 10)
+        assert run([*command, "-o", str(tmp_path / "c.gmm"), "--resume"]) == 0
+        monkeypatch.undo()
+        for path in sorted(tmp_path.glob("a*.gmm")):
+            memory = Mixture.load(path)
+            for letter in "bc":
+                disk = Mixture.load(path.with_name(letter + path.name[1:]))
+                np.testing.assert_allclose(disk.weights, memory.weights, atol=1e-8)
+                np.testing.assert_allclose(disk.means, memory.means, rtol=1e-8, atol=1e-8)
+                np.testing.assert_allclose(disk.stds, memory.stds, rtol=1e-8)
+                assert disk.feature_names == memory.feature_names
+                assert disk.info == memory.info
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_the_command_line_says_what_is_wrong_with_a_cluster(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("typer")
+    pytest.importorskip("distributed")
+    from mixda.cli import run
+
+    monkeypatch.setattr("mixda._cluster._CONNECT_SECONDS", 1)
+    folder = write_parquet(tmp_path / "data", frame_of(*blobs()))
+    output = tmp_path / "a.gmm"
+    options = ["--label", "fault", "--drop", "site", "--scheduler", "tcp://127.0.0.1:9"]
+    assert run(["fit", str(folder), "-o", str(output), *options]) == 2
+    assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [folder]  # nothing half-written

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from mixda._validation import Array
-from mixda.em import fit_labeled_mixture, fit_mixture
+from mixda.chunks import ChunkSource
+from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import Mixture
 from mixda.tables import Samples, Table, expand_paths, open_table
 
@@ -152,6 +153,29 @@ def fit_domain(
         feature_names=samples.feature_names,
         info={"name": name, "n_samples": len(X), "preprocessing": [], "mixed_units": mixed_units},
     )
+
+
+def fit_domains_of(
+    source: ChunkSource, name: str, components: Any, seed: int, verbose: bool, **options: Any
+) -> dict[str, Mixture]:
+    """Fit the mixtures of `fit_domain` to data of any size, those of all domains at once."""
+    default = COMPONENTS if source.has_label else TARGET_COMPONENTS
+    sparse = components is None and not source.has_label
+    found = fit_domains(
+        source,
+        components or default,
+        standardize="auto",
+        rows_per_component=10 if sparse else 1,
+        random_state=seed,
+        verbose=verbose,
+        **options,
+    )
+    return {
+        domain or name: replace(
+            mixture, info={"name": domain or name, "preprocessing": [], **(mixture.info or {})}
+        )
+        for domain, mixture in found.items()
+    }
 
 
 def _domain_paths(sources: Sequence[PathArgument]) -> list[Path]:

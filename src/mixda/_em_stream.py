@@ -22,6 +22,7 @@ from mixda.chunks import ChunkSource
 from mixda.mixture import Mixture
 
 _STEPWISE_DECAY = 0.7  # of the step size, between 1/2 (quick) and 1 (careful)
+_MIXED_UNITS = 100.0  # ratio of standard deviations from which on features are standardised
 _STEPWISE_ROUNDS = 16  # at least, if there are as many parts
 
 
@@ -49,6 +50,7 @@ class Fitted:
     mixture: Mixture
     n: int
     weight: float
+    mixed_units: bool = False  # whether it was found in standard units
 
 
 def fit_source(
@@ -58,15 +60,16 @@ def fit_source(
     *,
     by_label: bool,
     by_domain: bool,
-    limit: bool,
+    limit: int,
     min_std: Any,
-    standardize: bool,
+    standardize: bool | str,
     random_state: Any,
     verbose: bool,
 ) -> list[Fitted]:
     """Fit one mixture per domain and class, those of a domain in the order of its classes.
 
-    With `limit`, a mixture has no more components than distinct samples.
+    With a `limit`, a mixture has no more components than distinct samples, and at least that many
+    samples per component.
     """
     _check(source, by_label, streaming, settings, random_state)
     with executor_for(source, streaming.n_jobs, streaming.client) as executor:
@@ -80,7 +83,7 @@ def fit_source(
         problems = _problems(moments, settings, min_std, standardize, limit)
         file = None
         if streaming.checkpoint is not None:
-            choices = (np.asarray(min_std).tolist(), standardize, streaming.stepwise)
+            choices = (np.asarray(min_std).tolist(), standardize, limit, streaming.stepwise)
             asked = (settings, *choices, int(random_state), list(moments))
             file = ResumeFile(streaming.checkpoint, _digest(moments, settings), asked)
         fit = _Fit(passes, moments, problems, file, random_state, verbose)
@@ -94,6 +97,7 @@ def fit_source(
             replace(searches[key].mixture(moments[key].mean), feature_names=source.feature_names),
             moments[key].n,
             moments[key].weight,
+            bool((problems[key].unit != 1.0).any()),
         )
         for key in moments
     ]
@@ -198,7 +202,11 @@ def seed_rows(n: int, settings: Settings, rng: np.random.Generator) -> NDArray[n
 
 
 def _problems(
-    moments: Mapping[Key, Moments], settings: Settings, min_std: Any, standardize: bool, limit: bool
+    moments: Mapping[Key, Moments],
+    settings: Settings,
+    min_std: Any,
+    standardize: bool | str,
+    limit: int,
 ) -> dict[Key, Problem]:
     """Floors and units come from all the samples of a domain, centres from those of a class."""
     domains: dict[Any, Moments] = {}
@@ -209,12 +217,14 @@ def _problems(
         whole = domains[key[0]]
         check_varies(whole.spread, whole.low, whole.high)
         unit, center = np.ones(len(m.mean)), whole.mean
-        if standardize:
-            constant = whole.spread <= 1e-12 * np.abs(whole.mean)
-            unit, center = np.where(constant, 1.0, whole.spread), np.zeros(len(m.mean))
+        varies = whole.spread > 1e-12 * np.maximum(np.abs(whole.low), np.abs(whole.high))
+        spread = whole.spread[varies]
+        mixed = spread.size > 0 and spread.max() > _MIXED_UNITS * spread.min()
+        if mixed if standardize == "auto" else standardize:
+            unit, center = np.where(varies, whole.spread, 1.0), np.zeros(len(m.mean))
         floor = unit * floor_of(min_std, center, whole.spread / unit)
         if limit:
-            limited = settings.limited(len(m.distinct))
+            limited = settings.limited(min(len(m.distinct), max(1, m.n // limit)))
         else:
             limited = settings
             settings.check_rows(m.n)

@@ -21,7 +21,14 @@ from mixda._em_steps import CHUNK_VALUES, Chunk, expectation
 from mixda._em_stream import Fitted, Streaming, fit_source, seed_rows
 from mixda._progress import Progress
 from mixda._threads import Map, thread_map
-from mixda._validation import Array, check_choice, check_names, check_random_state, check_X
+from mixda._validation import (
+    Array,
+    check_choice,
+    check_names,
+    check_positive_int,
+    check_random_state,
+    check_X,
+)
 from mixda.chunks import ChunkSource, from_arrays, from_dask
 from mixda.mixture import Mixture
 
@@ -127,7 +134,7 @@ def fit_mixture(
             streaming,
             by_label=False,
             by_domain=False,
-            limit=False,
+            limit=0,
             min_std=min_std,
             standardize=False,
             random_state=random_state,
@@ -219,7 +226,7 @@ def fit_labeled_mixture(
             streaming,
             by_label=True,
             by_domain=False,
-            limit=True,
+            limit=1,
             min_std=min_std,
             standardize=False,
             random_state=random_state,
@@ -269,7 +276,8 @@ def fit_domains(
     *,
     class_prior: Literal["empirical", "uniform"] = "empirical",
     min_std: float | ArrayLike | Literal["auto"] = "auto",
-    standardize: bool = False,
+    standardize: bool | Literal["auto"] = False,
+    rows_per_component: int = 1,
     classes: ArrayLike | None = None,
     n_init: int = 1,
     max_iter: int = 100,
@@ -295,9 +303,11 @@ def fit_domains(
         Per class if there are classes, else per domain; limited by the distinct samples.
     class_prior, min_std, classes, n_init, max_iter, tol, max_components
         As in `fit_labeled_mixture`.
-    standardize : bool
+    standardize : bool or "auto"
         Find the mixture of a domain in units of its standard deviations, and give it in the
-        units of the data.
+        units of the data. ``"auto"``: if these differ by more than a factor of a hundred.
+    rows_per_component : int
+        Mixtures with fewer samples per component get fewer components.
     random_state, n_jobs, client, checkpoint, stepwise, verbose
         As in `fit_mixture`.
 
@@ -325,18 +335,21 @@ def fit_domains(
         Streaming(n_jobs, client, checkpoint, stepwise),
         by_label=source.has_label,
         by_domain=source.has_domain,
-        limit=True,
+        limit=check_positive_int(rows_per_component, "rows_per_component"),
         min_std=min_std,
-        standardize=standardize,
+        standardize=check_choice(standardize, "standardize", (True, False, "auto")),
         random_state=random_state,
         verbose=verbose,
     )
     domains: dict[str | None, list[Fitted]] = {}
     for part in fitted:
         domains.setdefault(part.domain, []).append(part)
-    if not source.has_label:
-        return {domain: parts[0].mixture for domain, parts in domains.items()}
-    return {domain: _labeled(parts, class_prior, classes) for domain, parts in domains.items()}
+    found = {}
+    for domain, parts in domains.items():
+        labeled = _labeled(parts, class_prior, classes) if source.has_label else parts[0].mixture
+        info = {"n_samples": sum(p.n for p in parts), "mixed_units": parts[0].mixed_units}
+        found[domain] = replace(labeled, info=info)
+    return found
 
 
 def _source(

@@ -23,12 +23,14 @@ from mixda._domains import (
     PathArgument,
     Reading,
     fit_domain,
+    fit_domains_of,
     have_mixed_units,
     read_inputs,
     split_domains,
     stem,
 )
 from mixda._validation import LARGEST, Array, check_choice, check_random_state
+from mixda.chunks import from_files
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel
 from mixda.tables import Batch, Samples, Table, check_writable, open_table, write_table
@@ -45,6 +47,8 @@ METHODS = {
     "sample-dadil": "DaDiL",
 }
 
+_LARGE_VALUES = 50_000_000  # 400 MB: larger tables stay on disk and are read once per iteration
+
 
 def fit_files(
     paths: PathArgument | Sequence[PathArgument],
@@ -56,6 +60,10 @@ def fit_files(
     drop: Collection[str] = (),
     missing: str = "error",
     seed: int = 0,
+    n_jobs: int | None = None,
+    client: Any = None,
+    checkpoint: PathArgument | None = None,
+    resume: bool = False,
     verbose: bool = False,
 ) -> dict[str, Mixture]:
     r"""Fit one mixture to the rows of some files, or one to each domain in them.
@@ -76,6 +84,13 @@ def fit_files(
     missing : "error" or "drop"
         What to do with rows that miss a value.
     seed : int
+    n_jobs, client
+        Where to fit, see `mixda.fit_mixture`. With one of them, or `resume`, or if the files are
+        large, the rows are not held in memory but read once per iteration, with the same result.
+    checkpoint : path, optional
+        Where a fit that reads the rows again and again notes how far it is.
+    resume : bool
+        Go on from there, if the file exists; else it is deleted first.
     verbose : bool
         Show progress on a terminal.
 
@@ -96,11 +111,25 @@ def fit_files(
     """
     check_random_state(seed)
     table = open_table(paths)
+    if n_jobs is not None or client is not None or resume or _is_large(table):
+        if checkpoint is not None and not resume:
+            Path(checkpoint).unlink(missing_ok=True)
+        source = from_files(paths, label, domain, columns=columns, drop=drop, missing=missing)
+        where = {"n_jobs": n_jobs, "client": client, "checkpoint": checkpoint}
+        name = stem(table.files[0])
+        return fit_domains_of(source, name, components, seed, verbose, **where)
     samples = table.read(columns, label, domain, drop, missing)
     return {
         name: fit_domain(name, part, components, seed, verbose)
         for name, part in split_domains(samples, stem(table.files[0])).items()
     }
+
+
+def _is_large(table: Table) -> bool:
+    """Whether the rows are better left on disk."""
+    if table.n_rows is not None:
+        return table.n_rows * len(table.columns) > _LARGE_VALUES
+    return sum(file.stat().st_size for file in table.files) > 8 * _LARGE_VALUES
 
 
 def adapt_files(

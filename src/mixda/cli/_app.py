@@ -118,6 +118,16 @@ def fit(
     drop: Drop = None,
     missing: Missing = "error",
     seed: Seed = 0,
+    n_jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Fit in this many processes; -1: all cores.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Fit on a Dask cluster, as tcp://10.0.0.1:8786."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a large fit that was stopped.")
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -139,6 +149,10 @@ def fit(
         drop=_names(drop) or (),
         missing=missing,
         seed=seed,
+        n_jobs=n_jobs,
+        client=scheduler,
+        checkpoint=output.with_name(f"{output.name}.checkpoint"),
+        resume=resume,
         verbose=out.shown,
     )
     paths = output_paths(output, [""] if domain is None else list(mixtures))
