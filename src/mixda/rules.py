@@ -146,7 +146,7 @@ class Doubt(Rule):
         check_number(self.share, "share", most=1)
 
     def __call__(self, X: Array) -> Array:  # noqa: D102
-        return (1.0 - self.share) * X + self.share / X.shape[1]
+        return np.asarray((1.0 - self.share) * X + self.share / X.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 from mixda._validation import Array, check_positive_int, check_random_state
 from mixda.em import fit_labeled_mixture, fit_mixture
 from mixda.estimators._base import (
+    Codes,
     MultiSourceClassifier,
     Source,
     head_proba,
@@ -103,7 +107,7 @@ class MixtureClassifier(MultiSourceClassifier):
         *sources, target = [replace(p, stds=np.maximum(p.stds, floor)) for p in mixtures]
         if self._is_product():
             rng = np.random.default_rng([self._seed, 2])
-            self.classifier_ = train_head(None, *pool([self._draw(p, rng) for p in sources]))
+            self.classifier_ = _train_rough(*pool([self._draw(p, rng) for p in sources]))
         self._finish(sources, target)
         return self
 
@@ -114,7 +118,7 @@ class MixtureClassifier(MultiSourceClassifier):
         largest = max(np.abs(Z).max() for Z in domains)
         self._floor = self._resolve_floor([Z.var(axis=0) for Z in domains], largest)
         if self._is_product():
-            self.classifier_ = train_head(None, *pool(sources))
+            self.classifier_ = _train_rough(*pool(sources))
         if target is None:
             self.target_mixture_ = self._fit_source(pool(sources), rng)
             self._train()
@@ -213,10 +217,18 @@ class MixtureClassifier(MultiSourceClassifier):
 def vote(rules: Sequence[Rule], power: float = 1.0) -> Rule:
     r"""Product of the probabilities that several rules give, each with a little doubt.
 
-    .. math:: p(y \mid x) \propto \prod_i \bigl((1 - \epsilon) p_i(y \mid x) + \epsilon / n_c\bigr)^a
+    .. math:: p(y \mid x) \propto \prod_i
+              \bigl((1 - \epsilon) \, p_i(y \mid x) + \epsilon / n_c\bigr)^a
     """
     doubtful = [Chain((rule, Doubt(DOUBT))) for rule in rules]
     return Product(np.full(len(rules), power), tuple(doubtful))
+
+
+def _train_rough(Z: Array, codes: Codes) -> Any:
+    """Train the sources' factor of a product; the last digits of its optimum change nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return train_head(LogisticRegression(max_iter=200, tol=1e-3), Z, codes)
 
 
 def _is(value: Any, word: str) -> bool:

@@ -9,38 +9,58 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mixda._progress import Progress
 from mixda._validation import Array, check_number, check_positive_int
 from mixda.estimators._base import MultiSourceClassifier, Source
-from mixda.estimators._encoders import MLPEncoder
+from mixda.estimators._encoders import DomainEncoder, MLPEncoder
 from mixda.estimators._mixtures import DOUBT, vote
 from mixda.estimators.baselines import SourceOnly
 from mixda.estimators.gmm import GMMDaDiL
-from mixda.model import AdaptedModel
+from mixda.model import AdaptedModel, default_names
 from mixda.rules import Chain, Doubt, Rule, Softmax
-from mixda.selection.scores import Ids, PseudoTask, pseudo_tasks
+from mixda.selection.scores import Ids, pseudo_tasks
 from mixda.selection.trust import Fold, Trust, estimate_accuracy, fit_power, interval
 
 SOURCE_ONLY = "source only"
 
-Problem = tuple[Array, Ids, Ids]  # samples, classes as integers (-1: masked), ids of domains
 Committees = dict[str, tuple[str, ...]]  # a candidate's name and the names of its experts
 
-_SPACES = ("features", "discriminants", "network")
+_RAW = "features as given"
 _SCALES = {"sources": "common scale", "domain": "own scale"}
-_STEPS = 20  # of every dictionary; 50 gave no better averages
+_SPACES = ("features", "discriminants", "network")
+_STEPS = 10  # of every dictionary; more gave no better averages
 _MOST_FEATURES = 200  # more are reduced to principal components
+_BATCHES = 400  # of 200 samples in the training of a network, in at most 40 passes
+
+
+class Expert(NamedTuple):
+    """An estimator and the view of the samples that it works on."""
+
+    view: str
+    estimator: Any
+
+
+class Problem(NamedTuple):
+    """Samples of all domains in several views, classes as integers (-1: masked), ids."""
+
+    views: dict[str, Array]
+    codes: Ids
+    ids: Ids
+
+    def rows(self, rows: NDArray[np.intp]) -> Problem:
+        """Return some of the rows only."""
+        views = {name: Z[rows] for name, Z in self.views.items()}
+        return Problem(views, self.codes[rows], self.ids[rows])
 
 
 class AutoMSDA(MultiSourceClassifier):
@@ -52,12 +72,13 @@ class AutoMSDA(MultiSourceClassifier):
     .. math:: p_e(y \mid x) \propto p_S(y \mid \phi_e(x)) \; p_T(y \mid \phi_e(x)),
 
     the product of the sources' classifier and of GMM-DaDiL's mixture of the target. Candidates are
-    the committees :math:`p(y \mid x) \propto \prod_e p_e(y \mid x)` of all six, of the three that
-    share one scale, of the three where every domain has its own, and the sources' classifier
-    alone (on the features, standardised by all sources). Every source in turn is the target of the others; the candidate with the best mean
-    accuracy there is taken, and the sources' classifier unless another is better or as good.
-    Probabilities are tempered to be right on the left-out sources, and `trust_` estimates the
-    accuracy on the target.
+    the committees :math:`p(y \mid x) \propto \prod_e p_e(y \mid x)` of all six, of the three with a
+    common scale and of the three with an own scale, and the sources' classifier alone (on the
+    features, standardised by all sources). Every source in turn is the target of the others; the
+    candidate with the best mean accuracy there is taken, so that adaptation is declined where it
+    does not help. Probabilities are tempered to be right on the left-out sources, and `trust_`
+    estimates the accuracy on the target. With a single source, candidates are judged by adapting
+    back to it from their answers on the target, and no accuracy is estimated.
 
     Parameters
     ----------
@@ -116,7 +137,7 @@ class AutoMSDA(MultiSourceClassifier):
         self,
         candidates: Mapping[str, Any] | None = None,
         max_folds: int = 3,
-        max_rows: int = 1000,
+        max_rows: int = 500,
         budget: float | None = None,
         level: float = 0.8,
         n_jobs: int | None = None,
@@ -136,13 +157,15 @@ class AutoMSDA(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         level = check_number(self.level, "level", most=1)
-        experts = self._experts(sources)
         problem = _stack(sources, target)
+        experts = {SOURCE_ONLY: Expert(_RAW, SourceOnly(scale="sources"))}
+        self._rules: dict[str, Rule | None] = {_RAW: None}
         if target is None:
-            self._keep({SOURCE_ONLY: experts[SOURCE_ONLY]}, (SOURCE_ONLY,), problem, 1.0)
+            self._keep(experts, (SOURCE_ONLY,), problem, 1.0)
             return
+        experts |= self._more_experts(problem)
         committees = self._committees(experts)
-        folds = self._trials(experts, committees, _thin(problem, self.max_rows, rng))
+        folds = self._trials(experts, committees, problem.rows(self._some(problem.ids, rng)))
         self.scores_ = {
             name: float(np.mean([fold[name].accuracy for fold in folds.values()]))
             for name in committees
@@ -150,56 +173,78 @@ class AutoMSDA(MultiSourceClassifier):
         self.choice_ = max(committees, key=lambda name: self.scores_[name])
         chosen = {held: fold[self.choice_] for held, fold in folds.items()}
         power = fit_power(list(chosen.values()))
-        self._keep(experts, committees[self.choice_], problem, power)
-        members = [self.experts_[name] for name in self.members_]
-        votes = np.searchsorted(self.classes_, [expert.predict(target) for expert in members])
+        voters = self._keep(experts, committees[self.choice_], problem, power)
+        votes = np.array([rule(target).argmax(axis=1) for rule in voters])
         tempered = {held: fold.to_the(power) for held, fold in chosen.items()}
         self.trust_ = self._assess(tempered, Fold(self.rule_(target), votes), level)
 
-    def _experts(self, sources: list[Source]) -> dict[str, Any]:
-        """Return the estimators to fit; the sources' own classifier is the first."""
-        experts: dict[str, Any] = {SOURCE_ONLY: SourceOnly(scale="sources")}
+    def _more_experts(self, problem: Problem) -> dict[str, Expert]:
+        """Return the experts that adapt, and add their views to the problem.
+
+        Views are made once and without labels, so no trial learns from a label it must not see.
+        """
         if self.candidates is not None:
-            return experts | _check_candidates(self.candidates)
-        n, d = sum(len(Z) for Z, _ in sources), sources[0][0].shape[1]
-        for scale, space in product(_SCALES, _SPACES):
-            experts[f"{space}, {_SCALES[scale]}"] = GMMDaDiL(
-                scale=scale,
-                encoder=_encoder(space, n, d, self._seed),
-                classifier="product",
-                n_iter=_STEPS,
+            named = _check_candidates(self.candidates)
+            return {name: Expert(_RAW, named[name]) for name in named}
+        X, n = problem.views[_RAW], int((problem.ids >= 0).sum())
+        experts = {}
+        for scale, view in _SCALES.items():
+            encoder = DomainEncoder(scale, _reduction(n, X.shape[1], self._seed), self._seed)
+            problem.views[view] = encoder.fit_transform(
+                X, problem.codes[problem.ids >= 0], problem.ids
             )
+            self._rules[view] = encoder.rule()
+            for space in _SPACES:
+                experts[f"{space}, {view}"] = Expert(
+                    view,
+                    GMMDaDiL(
+                        encoder=_encoder(space, n, self._seed),
+                        scale=None,
+                        classifier="product",
+                        n_iter=_STEPS,
+                    ),
+                )
         return experts
 
-    def _committees(self, experts: dict[str, Any]) -> Committees:
+    def _committees(self, experts: dict[str, Expert]) -> Committees:
         """Return the members of each candidate; the first wins among equals, source only last."""
         adapted = tuple(name for name in experts if name != SOURCE_ONLY)
         committees = {"all together": adapted}
         if self.candidates is None:
-            for words in _SCALES.values():
-                committees[words] = tuple(name for name in adapted if name.endswith(words))
+            for view in _SCALES.values():
+                committees[view] = tuple(name for name in adapted if experts[name].view == view)
         elif len(adapted) > 1:
             committees |= {name: (name,) for name in adapted}
         return committees | {SOURCE_ONLY: (SOURCE_ONLY,)}
 
+    def _some(self, ids: Ids, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return at most `max_rows` rows of every domain, at random, in their order."""
+        most = check_positive_int(self.max_rows, "max_rows")
+        rows = [np.flatnonzero(ids == k) for k in np.unique(ids)]
+        kept = [rng.choice(r, most, replace=False) if len(r) > most else r for r in rows]
+        return np.sort(np.concatenate(kept))
+
     def _trials(
-        self, experts: dict[str, Any], committees: Committees, problem: Problem
+        self, experts: dict[str, Expert], committees: Committees, problem: Problem
     ) -> dict[int, dict[str, Fold]]:
         """Let sources in turn be the target and return what every candidate says about them."""
-        X, codes, ids = problem
-        sources = np.unique(ids[ids >= 0])
+        sources = np.unique(problem.ids[problem.ids >= 0])
         if len(sources) == 1:
-            return {int(sources[0]): self._way_back(experts, committees, problem)}
+            return {0: self._way_back(experts, committees, problem)}
         budget = np.inf
         if self.budget is not None:
             budget = check_number(self.budget, "budget", above=True)
-        held_out = _spread(sources, check_positive_int(self.max_folds, "max_folds"))
+        most = check_positive_int(self.max_folds, "max_folds")
+        held_out = sources[np.unique(np.linspace(0, len(sources) - 1, most).round().astype(int))]
         start, folds = time.monotonic(), {}
+        rows = np.arange(len(problem.ids))[:, None]
         with Progress(len(held_out), "leaving sources out", self.verbose) as progress:
-            for task in pseudo_tasks(X, codes, ids, held_out):
-                fitted = self._fit_experts(experts, task[:3])
+            for task in pseudo_tasks(rows, problem.codes, problem.ids, held_out):
+                part = problem.rows(task.X[:, 0].astype(int))
+                part = part._replace(codes=task.codes, ids=task.sample_domain)
+                fitted = self._fit_experts(experts, part)
                 folds[task.held_out] = {
-                    name: _fold([fitted[member] for member in members], task, len(self.classes_))
+                    name: self._fold(experts, fitted, members, part, task.truth)
                     for name, members in committees.items()
                 }
                 progress.update(len(folds))
@@ -208,35 +253,62 @@ class AutoMSDA(MultiSourceClassifier):
         return folds
 
     def _way_back(
-        self, experts: dict[str, Any], committees: Committees, problem: Problem
+        self, experts: dict[str, Expert], committees: Committees, problem: Problem
     ) -> dict[str, Fold]:
         """With a single source: adapt back to it from what each candidate says of the target."""
-        X, codes, ids = problem
-        target = ids < 0
-        fitted = self._fit_experts(experts, problem)
+        target = problem.ids < 0
+        truth = problem.codes[~target]
+        there = self._fit_experts(experts, problem)
         folds = {}
         for name, members in committees.items():
-            there = _proba([fitted[member] for member in members], X[target], len(self.classes_))
-            labels = np.where(target, 0, -1)
-            labels[target] = there.argmax(axis=1)
-            task = PseudoTask(X, labels, np.where(target, 0, -1), 0, codes[~target])
-            back: list[Any] = []  # stays empty, a committee without an opinion, if all is one class
-            if len(np.unique(labels[target])) > 1:
-                back = [_fit(experts[member], self._seed, *task[:3]) for member in members]
-            folds[name] = _fold(back, task, len(self.classes_))
+            answers = self._fold(experts, there, members, problem).proba.argmax(axis=1)
+            codes = np.full(len(target), -1)
+            codes[target] = answers
+            back = problem._replace(codes=codes, ids=np.where(target, 0, -1))
+            if len(np.unique(answers)) < 2:  # nothing to come back with
+                members = ()
+            fitted = self._fit_experts({member: experts[member] for member in members}, back)
+            folds[name] = self._fold(experts, fitted, members, back, truth)
         return folds
 
-    def _keep(
-        self, experts: dict[str, Any], members: tuple[str, ...], problem: Problem, power: float
-    ) -> None:
-        """Fit to the target, now with the names of the classes, and make the committee's rule."""
-        X, codes, ids = problem
-        self.experts_ = self._fit_experts(experts, (X, self.classes_[codes], ids))
-        self.members_ = members
-        self.rule_ = vote([_rule_of(self.experts_[name]) for name in members], power)
+    def _fold(
+        self,
+        experts: dict[str, Expert],
+        fitted: dict[str, Any],
+        members: tuple[str, ...],
+        problem: Problem,
+        truth: Ids | None = None,
+    ) -> Fold:
+        """Return what a committee says about the target rows, over all classes."""
+        target = problem.ids < 0
+        proba = np.zeros((len(members), int(target.sum()), len(self.classes_)))
+        for part, name in zip(proba, members, strict=True):
+            Z = problem.views[experts[name].view][target]
+            part[:, fitted[name].classes_] = fitted[name].predict_proba(Z)
+        logs = np.log(Doubt(DOUBT)(proba.reshape(-1, proba.shape[2]))).reshape(proba.shape)
+        return Fold(Softmax()(logs.sum(axis=0)), proba.argmax(axis=2), truth)
 
-    def _fit_experts(self, experts: dict[str, Any], problem: Problem) -> dict[str, Any]:
-        jobs = (delayed(_fit)(expert, self._seed, *problem) for expert in experts.values())
+    def _keep(
+        self, experts: dict[str, Expert], members: tuple[str, ...], problem: Problem, power: float
+    ) -> list[Rule]:
+        """Fit to the target, with the classes' own names; return the rules of the committee."""
+        named = problem._replace(codes=self.classes_[problem.codes])
+        self.experts_ = self._fit_experts(experts, named)
+        self.members_ = members
+        self._view = experts[members[0]].view
+        voters = []
+        for name in members:
+            model = self.experts_[name]
+            steps = (self._rules[experts[name].view], model.encoder_.rule(), model._rule())
+            voters.append(Chain(tuple(step for step in steps if step is not None)))
+        self.rule_ = vote(voters, power)
+        return list(voters)
+
+    def _fit_experts(self, experts: dict[str, Expert], problem: Problem) -> dict[str, Any]:
+        jobs = (
+            delayed(_fit)(estimator, self._seed, problem.views[view], problem.codes, problem.ids)
+            for view, estimator in experts.values()
+        )
         return dict(zip(experts, Parallel(n_jobs=self.n_jobs)(jobs), strict=True))
 
     def _assess(self, folds: dict[int, Fold], target: Fold, level: float) -> Trust:
@@ -291,13 +363,15 @@ class AutoMSDA(MultiSourceClassifier):
         AdaptedModel
         """
         check_is_fitted(self)
-        model = self.experts_[self.members_[0]].to_model(domain_names)
-        names = getattr(self, "feature_names_in_", model.feature_names)
+        model: AdaptedModel = self.experts_[self.members_[0]].to_model(domain_names)
+        names = getattr(self, "feature_names_in_", default_names(self.n_features_in_))
+        encoders = [rule for rule in (self._rules[self._view], model.encoder) if rule is not None]
         return replace(
             model,
             feature_names=tuple(names),
             method=type(self).__name__,
             rule=self.rule_,
+            encoder=Chain(tuple(encoders)) if encoders else None,
             trust=self.trust_.to_json(),
             settings=self._settings(),
         )
@@ -315,16 +389,19 @@ def _check_candidates(candidates: Any) -> dict[str, Any]:
     return named
 
 
-def _encoder(space: str, n: int, d: int, seed: int) -> Any:
-    steps: list[Any] = []
-    if d > _MOST_FEATURES:
-        size = min(_MOST_FEATURES, n - 1)
-        steps.append(PCA(size, svd_solver="randomized", random_state=seed))
+def _reduction(n: int, d: int, seed: int) -> Any:
+    if d <= _MOST_FEATURES:
+        return None
+    return PCA(min(_MOST_FEATURES, n - 1), svd_solver="randomized", random_state=seed)
+
+
+def _encoder(space: str, n: int, seed: int) -> Any:
     if space == "discriminants":
-        steps.append(LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto"))
-    elif space == "network":
-        steps.append(MLPEncoder((64,), max_iter=40, random_state=seed))
-    return make_pipeline(*steps) if steps else None
+        return LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
+    if space == "network":
+        passes = min(40, -(-200 * _BATCHES // n))
+        return MLPEncoder((64,), max_iter=passes, random_state=seed)
+    return None
 
 
 def _stack(sources: list[Source], target: Array | None) -> Problem:
@@ -334,50 +411,11 @@ def _stack(sources: list[Source], target: Array | None) -> Problem:
     if target is not None:
         samples, codes = [*samples, target], [*codes, np.full(len(target), -1)]
         ids.append(np.full(len(target), -1))
-    return np.vstack(samples), np.concatenate(codes), np.concatenate(ids)
+    return Problem({_RAW: np.vstack(samples)}, np.concatenate(codes), np.concatenate(ids))
 
 
-def _thin(problem: Problem, max_rows: int, rng: np.random.Generator) -> Problem:
-    """At most `max_rows` of every domain, at random, in their order."""
-    X, codes, ids = problem
-    check_positive_int(max_rows, "max_rows")
-    kept = []
-    for k in np.unique(ids):
-        rows = np.flatnonzero(ids == k)
-        kept.append(rng.choice(rows, max_rows, replace=False) if len(rows) > max_rows else rows)
-    rows = np.sort(np.concatenate(kept))
-    return X[rows], codes[rows], ids[rows]
-
-
-def _spread(ids: Ids, most: int) -> Ids:
-    chosen: Ids = ids[np.unique(np.linspace(0, len(ids) - 1, most).round().astype(int))]
-    return chosen
-
-
-def _fit(expert: Any, seed: int, X: Array, y: Any, ids: Ids) -> Any:
-    model = clone(expert)
+def _fit(estimator: Any, seed: int, Z: Array, y: Any, ids: Ids) -> Any:
+    model = clone(estimator)
     if "random_state" in model.get_params(deep=False):
         model.set_params(random_state=seed)
-    return model.fit(X, y, sample_domain=ids)
-
-
-def _rule_of(expert: Any) -> Rule:
-    encoder = expert.encoder_.rule()
-    head: Rule = expert._rule()
-    return head if encoder is None else Chain((encoder, head))
-
-
-def _fold(members: Sequence[Any], task: PseudoTask, n_classes: int) -> Fold:
-    X = task.X_target
-    votes = np.array([expert.predict(X) for expert in members]).reshape(len(members), len(X))
-    return Fold(_proba(members, X, n_classes), votes, task.truth)
-
-
-def _proba(members: Sequence[Any], X: Array, n_classes: int) -> Array:
-    """Probabilities of the committee over all classes, also those that no member was taught."""
-    logs = np.zeros((len(X), n_classes))
-    for expert in members:
-        proba = np.zeros((len(X), n_classes))
-        proba[:, expert.classes_] = expert.predict_proba(X)
-        logs += np.log(Doubt(DOUBT)(proba))
-    return Softmax()(logs)
+    return model.fit(Z, y, sample_domain=ids)

@@ -83,7 +83,9 @@ def leave_one_source_out(estimator: Any, X: Any, y: Any, sample_domain: Any) -> 
     >>> leave_one_source_out(SourceOnly(scale="domain"), X, y, ids) > 0.9
     True
     """
-    return float(np.mean([_accuracy(estimator, task) for task in pseudo_tasks(X, y, sample_domain)]))
+    return float(
+        np.mean([_accuracy(estimator, task) for task in pseudo_tasks(X, y, sample_domain)])
+    )
 
 
 def importance_weighted(
@@ -157,9 +159,7 @@ def information(estimator: Any, X: Any, y: Any, sample_domain: Any) -> float:
     return float(_entropy(proba.mean(axis=0)) - _entropy(proba).mean())
 
 
-def likelihood(
-    estimator: Any, X: Any, y: Any, sample_domain: Any, random_state: Any = 0
-) -> float:
+def likelihood(estimator: Any, X: Any, y: Any, sample_domain: Any, random_state: Any = 0) -> float:
     """Mean log-density of held-out target samples under the adapted mixture.
 
     Only for methods with a `target_mixture_`, and comparable only in one space: same encoder,
@@ -245,9 +245,7 @@ def agreement(answers: list[NDArray[Any]]) -> float:
     """
     if len(answers) < 2:
         return 1.0
-    pairs = [
-        np.mean(a == b) for i, a in enumerate(answers) for b in answers[i + 1 :]
-    ]
+    pairs = [np.mean(a == b) for i, a in enumerate(answers) for b in answers[i + 1 :]]
     return float(np.mean(pairs))
 
 
@@ -292,7 +290,7 @@ def _fitted(estimator: Any, X: Array, codes: Ids, ids: Ids) -> Any:
 
 
 def _problem(X: Any, y: Any, sample_domain: Any) -> tuple[Array, Ids, Ids]:
-    """Samples, classes as integers with the target's masked before all else, and ids."""
+    """Return samples, classes as integers (the target's masked before all else) and ids."""
     from mixda.estimators._base import check_domains, encode_labels
 
     X = np.asarray(X, dtype=np.float64)

@@ -16,7 +16,7 @@ from mixda._validation import Array
 
 _POWERS = (-4.0, 4.0)  # logarithms between which the power of the probabilities is sought
 _LEAST = 1e-12  # of a probability whose logarithm is taken
-_SPREAD = 0.16  # of the estimate's error, in units of sqrt(p (1 - p)) ...
+_SPREAD = 0.18  # of the estimate's error, in units of sqrt(p (1 - p)) ...
 _SURE = 0.004  # ... with this added to p (1 - p), so that no estimate is without doubt
 
 
@@ -189,7 +189,7 @@ def interval(accuracy: float, level: float) -> tuple[float, float]:
     >>> from mixda.selection.trust import interval
     >>> low, high = interval(0.9, 0.8)
     >>> round(low, 2), round(high, 2)
-    (0.84, 0.96)
+    (0.83, 0.97)
     """
     from scipy.stats import norm
 
