@@ -1,10 +1,7 @@
-"""The file that lets a killed dictionary learning go on: arrays in a .npz, never a pickle."""
+"""What lets a killed dictionary learning go on: its state as arrays, in a `ResumeFile`."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mixda._engine import Engine, Reconstruction, State
-from mixda._files import write_atomically
 from mixda._optimizers import Optimizer
+from mixda._resume import ResumeFile
 from mixda._validation import Floats
 from mixda.transport import SparsePlan
 
@@ -28,33 +25,15 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path, arrays: Sequence[Floats], settings: Any) -> None:
-        self.path = Path(path)
-        digest = hashlib.sha256(repr(settings).encode())
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
-        self.problem = digest.hexdigest()
+        self._file = ResumeFile(path, arrays, settings)
         self._written = time.monotonic()
 
     def restore(
         self, engine: Engine, state: State, optimizer: Optimizer
     ) -> tuple[State, list[dict[str, Any]], list[Reconstruction] | None]:
         """Return where the last run stopped, or the given start if there is no file."""
-        if not os.access(self.path.parent, os.W_OK):  # now, not after hours of learning
-            raise ValueError(f"{self.path} cannot be written; choose a folder that you may write.")
-        if not self.path.exists():
-            return state, [], None
-        try:
-            with np.load(self.path, allow_pickle=False) as archive:
-                saved = {name: archive[name] for name in archive.files}
-            if str(saved["problem"]) == self.problem:
-                return self._resume(engine, optimizer, saved)
-        except Exception:
-            raise ValueError(
-                f"{self.path} is not a checkpoint of mixda; delete it or choose another path."
-            ) from None
-        raise ValueError(
-            f"{self.path} belongs to other data or settings; delete it or choose another path."
-        )
+        found = self._file.load(lambda saved: self._resume(engine, optimizer, saved))
+        return (state, [], None) if found is None else found
 
     def _resume(
         self, engine: Engine, optimizer: Optimizer, saved: dict[str, Any]
@@ -83,19 +62,18 @@ class Checkpoint:
         """Save, unless that was done a few seconds ago."""
         if time.monotonic() - self._written < _SECONDS_BETWEEN:
             return
-        arrays: dict[str, Any] = {"problem": np.array(self.problem)}
-        arrays |= {f"state_{name}": getattr(state, name) for name in State.__annotations__}
+        arrays: dict[str, Any] = {
+            f"state_{name}": getattr(state, name) for name in State.__annotations__
+        }
         arrays |= {f"memory_{name}": array for name, array in optimizer.memory.items()}
         arrays |= {f"row_{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
         arrays |= _pack(found)
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
-        write_atomically(self.path, buffer.getvalue())
+        self._file.save(arrays)
         self._written = time.monotonic()
 
     def remove(self) -> None:
         """Delete the file: the learning has ended."""
-        self.path.unlink(missing_ok=True)
+        self._file.remove()
 
 
 def _pack(found: Sequence[Reconstruction]) -> dict[str, Any]:

@@ -132,7 +132,8 @@ class _Fit:
     verbose: bool
 
     def run(self, stepwise: bool) -> dict[Key, Search]:
-        saved = None if self.file is None else self.file.load()
+        keys = list(self.problems)
+        saved = None if self.file is None else self.file.load(lambda a: _unpacked(a, keys))
         settings = next(iter(self.problems.values())).settings
         with Progress(settings.max_iter, "EM", self.verbose) as progress:
             problems = dict(self.problems)
@@ -141,7 +142,7 @@ class _Fit:
                 progress.update(0, "reading a sample to start from")
                 problems = self._seeded()
             if saved is not None:
-                searches = _unpacked(saved, list(problems))
+                searches = saved
             else:
                 searches = {key: Search.begin(problem) for key, problem in problems.items()}
                 if stepwise:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixda._files import write_atomically
+
+T = TypeVar("T")
 
 
 class ResumeFile:
@@ -27,23 +29,22 @@ class ResumeFile:
         if not os.access(self.path.parent, os.W_OK):  # now, not after hours of work
             raise ValueError(f"{self.path} cannot be written; choose a folder that you may write.")
 
-    def load(self) -> dict[str, NDArray[Any]] | None:
-        """Return what was saved last, or None if there is no file."""
+    def load(self, unpack: Callable[[dict[str, NDArray[Any]]], T]) -> T | None:
+        """Return what `unpack` makes of what was saved last, or None if there is no file."""
         if not self.path.exists():
             return None
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 saved = {name: archive[name] for name in archive.files}
-            problem = str(saved.pop("problem"))
+            if str(saved.pop("problem")) == self.problem:
+                return unpack(saved)
         except Exception:
             raise ValueError(
                 f"{self.path} is not a checkpoint of mixda; delete it or choose another path."
             ) from None
-        if problem != self.problem:
-            raise ValueError(
-                f"{self.path} belongs to other data or settings; delete it or choose another path."
-            )
-        return saved
+        raise ValueError(
+            f"{self.path} belongs to other data or settings; delete it or choose another path."
+        )
 
     def save(self, arrays: Mapping[str, Any]) -> None:
         """Replace the file."""
