@@ -44,7 +44,14 @@ def main() -> None:
     run.add_argument("--rounds", type=int, default=1)
     run.add_argument("--sklearn-rows", type=int, default=2_000_000)
     run.add_argument("--out", type=Path, default=Path("out/em_scale.json"))
+    simulate_ = commands.add_parser("simulate")
+    simulate_.add_argument("--rows", type=int, default=1_000_000_000)
+    simulate_.add_argument("--rate", type=float, required=True, help="rows per second and worker")
+    simulate_.add_argument("--task", type=float, required=True, help="seconds per task")
     arguments = parser.parse_args()
+    if arguments.command == "simulate":
+        simulate(arguments.rows, arguments.rate, arguments.task)
+        return
     if arguments.command == "write":
         write_parquet(arguments.folder, arguments.rows)
         return
@@ -92,6 +99,28 @@ def compare(arguments: argparse.Namespace) -> dict[str, object]:
             result["load"].append(os.getloadavg())
             print(json.dumps(result["fits"][-1]), flush=True)
     return result
+
+
+def simulate(n_rows: int, rate: float, task: float) -> None:
+    """Print what a pass takes on more workers than we have.
+
+    Rows are divided among workers in whole parts; the scheduler hands out one task after the
+    other; parameters travel to every worker along a tree, statistics back along another.
+    """
+    n_parts, latency, bandwidth = -(-n_rows // ROW_GROUP), 2e-3, 1e8
+    size = 8 * N_COMPONENTS * (2 * N_FEATURES + 1)
+    print("| workers | reading and statistics | tasks | messages | pass | speed-up |")
+    print("|---|---|---|---|---|---|")
+    first = None
+    for workers in (1, 10, 100):
+        work = -(-n_parts // workers) * ROW_GROUP / rate
+        tasks = n_parts * 8 / 7 * task
+        hops = np.log2(workers + 1) + np.log(max(n_parts, 2)) / np.log(8)
+        messages = hops * (latency + size / bandwidth)
+        total = max(work, tasks) + messages  # tasks are handed out while others run
+        first = first or total
+        cells = (f"{workers}", *(f"{s:.2f} s" for s in (work, tasks, messages, total)))
+        print(f"| {' | '.join(cells)} | {first / total:.1f} |")
 
 
 def fit_on_cluster(
