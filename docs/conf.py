@@ -1,12 +1,16 @@
 """Sphinx settings; ``make docs`` builds with warnings as errors and without the network."""
 
 import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 from sphinx.ext import autosummary
 
 import mixda
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(Path(__file__).parent))  # command_help
 
 project = "mixda"
 author = "The mixda developers"
@@ -19,7 +23,9 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",
     "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
+    "command_help",
 ]
 templates_path = ["templates"]
 exclude_patterns = ["_build", "templates"]
@@ -30,12 +36,19 @@ autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # do not end a summary
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False  # the class template lists them
+# The deep methods can be documented without torch, which is large.
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
+
+plot_formats = [("png", 120)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"demo\.py",
+    "subsection_order": ["../examples/tutorials", "../examples/figures"],
+    "nested_sections": False,
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -58,4 +71,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "quickstart": [], "benchmarks": []}
+html_sidebars = {page: [] for page in ("index", "quickstart", "choosing", "guide", "command_line")}
+html_sidebars |= {page: [] for page in ("file_formats", "results", "benchmarks", "scaling")}
