@@ -58,8 +58,8 @@ def write_parquet(folder, frame, files=3, row_group_size=50):
     "options",
     [
         {"n_components": 4},
-        {"n_components": 3, "n_init": 2},
-        {"n_components": "bic", "max_components": 6},
+        {"n_components": 3, "n_init": 2, "max_iter": 8},
+        {"n_components": "bic", "max_components": 6, "max_iter": 8},
         {"n_components": 4, "tol": 0.0, "max_iter": 30},
     ],
 )
@@ -423,9 +423,12 @@ def test_the_command_line_fits_from_disk_what_it_fits_in_memory(tmp_path, monkey
     pytest.importorskip("typer")
     from mixda.cli import run
 
-    X, y, domain = blobs()
+    X, y, domain = blobs(n=60)  # six components where there are no classes
     folder = write_parquet(tmp_path / "data", frame_of(X * [1, 1, 1e3, 1, 1], y, domain))
-    for extra in (["--label", "fault", "--domain", "site"], ["--drop", "fault,site"]):
+    for extra in (
+        ["--label", "fault", "--domain", "site", "--components", "1"],
+        ["--drop", "fault,site"],
+    ):
         command = ["fit", str(folder), "-q", *extra]
         assert run([*command, "-o", str(tmp_path / "a.gmm")]) == 0
         assert run([*command, "-o", str(tmp_path / "b.gmm"), "--n-jobs", "1"]) == 0
@@ -456,3 +459,11 @@ def test_the_command_line_says_what_is_wrong_with_a_cluster(tmp_path, capsys, mo
     assert run(["fit", str(folder), "-o", str(output), *options]) == 2
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [folder]  # nothing half-written
+
+
+def test_parts_are_found_from_other_folders(tmp_path, monkeypatch):
+    write_parquet(tmp_path / "data", frame_of(*blobs()))
+    monkeypatch.chdir(tmp_path)
+    source = chunks.from_files("data", "fault", drop=["site"])
+    monkeypatch.chdir("/")  # as a worker's may be
+    assert fit_labeled_mixture(source).n_components == 4

@@ -42,9 +42,11 @@ def load(part: Any) -> LoadedPart:
 
 def array_parts(X: Any, label: Any, domain: Any) -> tuple[tuple[DaskPart, ...], int, int | None]:
     """Return the parts of a Dask array, the number of features, and the size if it is known."""
-    import dask
-    import dask.array
-
+    try:
+        import dask
+        import dask.array
+    except ImportError:
+        raise ValueError("Dask collections need Dask; pip install 'mixda[scale]'") from None
     if not isinstance(X, dask.array.Array) or X.ndim != 2:
         raise ValueError(
             "X must be a Dask dataframe or a Dask array of shape (n, d), got "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ def file_parts(
     asked = _Columns(features, label, domain, missing)
     parts: list[Any] = []
     for file in table.parts:
+        file = replace(file, path=file.path.absolute())  # workers have folders of their own
         name = file.path.name.lower()
         if name.endswith(PARQUET_SUFFIXES):
             parts += _parquet_parts(file.path, asked)
