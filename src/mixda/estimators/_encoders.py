@@ -35,7 +35,7 @@ class DomainEncoder:
     ----------
     scale : {"auto", "domain", "sources", None}
         Take the mean and deviation of each feature from the sample's own domain, from all sources
-        together, or do not standardise; "auto" is "sources" if there is an encoder, else None.
+        together, or do not standardise; "auto" is "sources".
         Negative ids are one domain, the target.
     encoder : {"lda", "mlp", None} or transformer
         Linear discriminants with shrinkage, the last hidden layer of a small network
@@ -56,9 +56,7 @@ class DomainEncoder:
     def __init__(self, scale: str | None, encoder: Any, seed: int = 0) -> None:
         check_choice(scale, "scale", ("auto", "domain", "sources", None))
         self._model = _resolve(encoder, seed)
-        if scale == "auto":
-            scale = None if encoder is None else "sources"
-        self.scale = scale
+        self.scale = "sources" if scale == "auto" else scale
         self._moments: dict[int, Moments] = {}
 
     def fit_transform(self, X: Array, codes: NDArray[np.intp], ids: Ids) -> Array:

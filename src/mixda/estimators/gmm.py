@@ -67,8 +67,8 @@ class GMMWBT(MixtureClassifier):
     scale : {"auto", "domain", "sources", None}
         Standardisation before the encoder: each domain by its own moments (label-free and
         strong, but it takes a difference of class proportions for a shift), all by those of the
-        sources, or none. "auto" is "sources" if there is an encoder, else None, so that without
-        an encoder all mixtures live in the space of `X`.
+        sources, or none, so that without an encoder all mixtures live in the space of `X`.
+        "auto" is "sources": no unit of measurement decides.
     classifier : {"map", "product"} or classifier
         Maximum a posteriori under the target mixture (section 3.2); its probabilities multiplied
         by those of a logistic regression on the sources, which forgives a wrong match of
@@ -131,7 +131,7 @@ class GMMWBT(MixtureClassifier):
         reg_m: float | None = None,
         encoder: Any = None,
         scale: str | None = "auto",
-        classifier: Any = "map",
+        classifier: Any = "product",
         n_samples: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -251,7 +251,7 @@ class GMMDaDiL(MixtureClassifier):
         online_iter: int = 10,
         encoder: Any = None,
         scale: str | None = "auto",
-        classifier: Any = "map",
+        classifier: Any = "product",
         n_samples: int | None = None,
         random_state: Any = None,
         verbose: bool = False,

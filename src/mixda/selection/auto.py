@@ -40,6 +40,7 @@ _SCALES = {"sources": "common scale", "domain": "own scale"}
 _SPACES = ("features", "discriminants", "network")
 _STEPS = 10  # of every dictionary; more gave no better averages
 _MOST_FEATURES = 200  # more are reduced to principal components
+_CLEARLY = 0.02  # difference of mean accuracies that outweighs the habit
 _BATCHES = 400  # of 200 samples in the training of a network, in at most 40 passes
 
 
@@ -110,9 +111,7 @@ class AutoMSDA(MultiSourceClassifier):
     scores_ : dict of str to float
         Mean accuracy of each candidate on the left-out sources.
     experts_ : dict of str to estimator
-        Fitted to the target.
-    members_ : tuple of str
-        The experts of the candidate that was taken.
+        The members of that candidate, fitted to the target.
     rule_ : Rule
         The classifier as a value.
     sources_ : ndarray of shape (N,)
@@ -136,7 +135,7 @@ class AutoMSDA(MultiSourceClassifier):
     def __init__(
         self,
         candidates: Mapping[str, Any] | None = None,
-        max_folds: int = 3,
+        max_folds: int = 2,
         max_rows: int = 500,
         budget: float | None = None,
         level: float = 0.8,
@@ -170,7 +169,7 @@ class AutoMSDA(MultiSourceClassifier):
             name: float(np.mean([fold[name].accuracy for fold in folds.values()]))
             for name in committees
         }
-        self.choice_ = max(committees, key=lambda name: self.scores_[name])
+        self.choice_ = self._choose(committees)
         chosen = {held: fold[self.choice_] for held, fold in folds.items()}
         power = fit_power(list(chosen.values()))
         voters = self._keep(experts, committees[self.choice_], problem, power)
@@ -216,6 +215,17 @@ class AutoMSDA(MultiSourceClassifier):
         elif len(adapted) > 1:
             committees |= {name: (name,) for name in adapted}
         return committees | {SOURCE_ONLY: (SOURCE_ONLY,)}
+
+    def _choose(self, committees: Committees) -> str:
+        """Return the best adapted candidate, or the sources' own classifier if that was better.
+
+        The largest committee is the habit: a smaller one must be clearly better, since a few
+        left-out sources say little about small differences.
+        """
+        habit, *others = [name for name in committees if name != SOURCE_ONLY]
+        best = max(others, key=lambda name: self.scores_[name], default=habit)
+        adapted = best if self.scores_[best] > self.scores_[habit] + _CLEARLY else habit
+        return SOURCE_ONLY if self.scores_[SOURCE_ONLY] > self.scores_[adapted] else adapted
 
     def _some(self, ids: Ids, rng: np.random.Generator) -> NDArray[np.intp]:
         """Return at most `max_rows` rows of every domain, at random, in their order."""
@@ -293,16 +303,15 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> list[Rule]:
         """Fit to the target, with the classes' own names; return the rules of the committee."""
         named = problem._replace(codes=self.classes_[problem.codes])
-        self.experts_ = self._fit_experts(experts, named)
-        self.members_ = members
+        self.experts_ = self._fit_experts({name: experts[name] for name in members}, named)
         self._view = experts[members[0]].view
-        voters = []
-        for name in members:
-            model = self.experts_[name]
-            steps = (self._rules[experts[name].view], model.encoder_.rule(), model._rule())
-            voters.append(Chain(tuple(step for step in steps if step is not None)))
+        voters = [self._voter(experts[name].view, self.experts_[name]) for name in members]
         self.rule_ = vote(voters, power)
-        return list(voters)
+        return voters
+
+    def _voter(self, view: str, model: Any) -> Rule:
+        steps = (self._rules[view], model.encoder_.rule(), model._rule())
+        return Chain(tuple(step for step in steps if step is not None))
 
     def _fit_experts(self, experts: dict[str, Expert], problem: Problem) -> dict[str, Any]:
         jobs = (
@@ -363,7 +372,7 @@ class AutoMSDA(MultiSourceClassifier):
         AdaptedModel
         """
         check_is_fitted(self)
-        model: AdaptedModel = self.experts_[self.members_[0]].to_model(domain_names)
+        model: AdaptedModel = next(iter(self.experts_.values())).to_model(domain_names)
         names = getattr(self, "feature_names_in_", default_names(self.n_features_in_))
         encoders = [rule for rule in (self._rules[self._view], model.encoder) if rule is not None]
         return replace(
