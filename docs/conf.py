@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "subsection_order": ["../examples/tutorials", "../examples/figures"],
+    "within_subsection_order": "FileNameSortKey",
     "nested_sections": False,
     "abort_on_example_error": True,
     "download_all_examples": False,

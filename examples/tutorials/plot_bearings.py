@@ -143,7 +143,7 @@ single.fit(task.X, task.y, sample_domain=task.sample_domain)
 print(f"GMM-DaDiL: {single.score(task.X_target, task.y_target):.1%} right")
 mixda.plot.domain_map(
     [*single.source_mixtures_, single.unlabeled_mixture_], names=data.domain_names
-).set_title("distances between the machines")
+).set_xlabel("distances between the machines (MW2)")
 plt.show()
 
 # %%

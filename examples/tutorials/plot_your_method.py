@@ -106,8 +106,8 @@ plt.show()
 # 2. Add the name to `_HOME` and `__all__` in `src/mixda/__init__.py`, to `METHODS` in
 #    `src/mixda/workflow.py` and `src/mixda/cli/_app.py` for the command line, to
 #    `src/mixda/benchmark/_methods.py` for the tables, to `docs/api.rst` and to `CHANGELOG.md`.
-# 3. Add it to the lists at the top of `tests/test_methods.py`. They demand scikit-learn's own checks
-#    without an expected failure, no leak of target labels, SKADA, and a shift it must solve. Then
-#    test its own truths against an oracle or a limit with a known answer.
+# 3. Add it to the lists at the top of `tests/test_methods.py`. They demand scikit-learn's own
+#    checks without an expected failure, no leak of target labels, SKADA, and a shift it must
+#    solve. Then test its own truths against an oracle or a limit with a known answer.
 #
 # The class above passes these checks: `tests/test_examples.py` runs them.

@@ -1,0 +1,40 @@
+"""Takes docs/img/report.png, the top of the report that the README's three commands write.
+
+Run ``python docs/make_report_picture.py [FILE]`` (needs the cli extra and Chromium).
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mixda.cli import run
+from mixda.cli._demo import _write_files
+
+SIZE = "880,800"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def main() -> None:
+    default = Path(__file__).parent / "img" / "report.png"
+    picture = (Path(sys.argv[1]) if len(sys.argv) > 1 else default).resolve()
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        sys.exit("no Chromium found; install one")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write_files(folder, 0)
+        sources = [str(folder / f"{source}.csv") for source in ("office", "archive", "library")]
+        target, model = str(folder / "phone.csv"), str(folder / "phone.mixda")
+        page = folder / "report.html"
+        run(["adapt", *sources, "--target", target, "--label", "digit", "-o", model])
+        run(["report", model, "--data", target, "-o", str(page)])
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        shot = [f"--window-size={SIZE}", f"--screenshot={picture}", page.as_uri()]
+        subprocess.run([browser, *options, *shot], check=True, capture_output=True)
+    print(f"{picture}: {picture.stat().st_size / 1024:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
