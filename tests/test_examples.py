@@ -20,10 +20,9 @@ plt = pytest.importorskip("matplotlib.pyplot", reason="the examples draw; instal
 
 ROOT = Path(__file__).parents[1]
 GALLERY = sorted((ROOT / "examples").glob("*/plot_*.py"))
-PAGES = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.rst" for name in ("quickstart", "choosing")),
-]
+README = ROOT / "README.md"
+QUICKSTART = ROOT / "docs" / "quickstart.rst"
+CHOOSING = ROOT / "docs" / "choosing.rst"
 NEEDS_CLI = {"plot_csv_files"}
 
 # Runs a gallery script and saves what it would show.
@@ -58,9 +57,11 @@ def run(*arguments: object, folder: Path) -> str:
 def code_blocks(path: Path, language: str) -> list[str]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        return [block.strip() for block in blocks]
     block = rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)"
-    return [re.sub("^    ", "", b, flags=re.MULTILINE) for b in re.findall(block, text, re.M)]
+    found = re.findall(block, text, re.MULTILINE)
+    return [re.sub("^    ", "", block, flags=re.MULTILINE).strip() for block in found]
 
 
 def write_scanners(folder: Path) -> np.ndarray:
@@ -105,28 +106,38 @@ def test_picture_of_the_readme_is_drawn_by_its_script(tmp_path):
     assert (tmp_path / "picture.png").stat().st_size < 200_000
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
-def test_python_of_the_page_runs(page, tmp_path):
+def test_ten_lines_of_the_readme_run(tmp_path):
     truth = write_scanners(tmp_path)
-    blocks = code_blocks(page, "python")
-    assert blocks
-    assert "accuracy on the target" in run("-c", "\n".join(blocks), folder=tmp_path)
-    if "predictions.csv" in "".join(blocks):
-        check_results(tmp_path, "digit", truth)
+    (block,) = code_blocks(README, "python")
+    assert "accuracy on the target" in run("-c", block, folder=tmp_path)
+    check_results(tmp_path, "digit", truth)
 
 
-@pytest.mark.parametrize("page", PAGES[:2], ids=lambda path: path.name)
-def test_three_commands_of_the_page_run(page, tmp_path):
+def test_three_commands_of_the_readme_run(tmp_path):
     pytest.importorskip("typer", reason="the command line needs the cli extra")
     pytest.importorskip("pyarrow", reason="the command line needs the cli extra")
     truth = write_scanners(tmp_path)
-    (block,) = code_blocks(page, "bash")
-    commands = block.strip().splitlines()
+    (block,) = code_blocks(README, "bash")
+    commands = block.splitlines()
     assert len(commands) == 3
     for command in commands:
         program, *arguments = shlex.split(command)
         run("-m", program, *arguments, folder=tmp_path)
     check_results(tmp_path, "label", truth)
+
+
+def test_quickstart_begins_as_the_readme_and_its_other_code_runs(tmp_path):
+    assert code_blocks(QUICKSTART, "bash") == code_blocks(README, "bash")
+    first, *others = code_blocks(QUICKSTART, "python")
+    assert [first] == code_blocks(README, "python")
+    printed = run("-c", "\n".join(["import mixda", *others]), folder=tmp_path)
+    assert re.search(r"^(9\d|100)% right$", printed, re.MULTILINE)
+    assert "source 1: " in printed
+
+
+def test_code_of_the_page_on_methods_runs(tmp_path):
+    (block,) = code_blocks(CHOOSING, "python")
+    assert "accuracy on the target" in run("-c", block, folder=tmp_path)
 
 
 def check_results(folder: Path, column: str, truth: np.ndarray) -> None:
