@@ -89,7 +89,7 @@ def test_target_labels_are_never_read(task, Estimator, kind):
 def test_without_a_target_it_is_the_labelled_mixture_of_the_samples(task, Estimator):
     X, y, ids = task
     source = ids == 0
-    model = small(Estimator, scale=None).fit(X[source], y[source])
+    model = small(Estimator, scale=None, classifier="map").fit(X[source], y[source])
     expected = fit_labeled_mixture(X[source], y[source], class_prior=model.class_prior)
     assert np.allclose(model.predict_proba(X), expected.predict_proba(X))
     assert not hasattr(model, "plan_")
@@ -274,7 +274,7 @@ def test_bad_data_get_a_sentence(task, Estimator, kind):
         ({"encoder": "cnn"}, "encoder must be one of"),
         ({"encoder": 3}, "encoder must be None, 'lda', 'mlp' or a transformer"),
         ({"scale": "target"}, "scale must be one of"),
-        ({"classifier": "svm"}, "classifier must be 'map' or"),
+        ({"classifier": "svm"}, "classifier must be 'map', 'product' or"),
         ({"random_state": "a"}, "random_state must be"),
     ],
 )

@@ -58,7 +58,7 @@ def task():
 
 
 def test_the_shift_hurts_the_sources_alone(task):
-    model = SourceOnly().fit(task.X, task.y, sample_domain=task.sample_domain)
+    model = SourceOnly(scale=None).fit(task.X, task.y, sample_domain=task.sample_domain)
     assert model.score(task.X_target, task.y_target) <= 0.90
     plain = LogisticRegression(max_iter=1000).fit(
         task.X[task.sample_domain > 0], task.y[task.y >= 0]
@@ -285,9 +285,9 @@ def _small_task(n=6, scale=1.0):
 def test_jcpot_works_with_one_complete_source():
     X, y, ids = _small_task()
     kept = (ids != 2) | (y == 0)  # the second source lacks a class
-    model = JCPOT(random_state=0).fit(X[kept], y[kept], sample_domain=ids[kept])
+    model = JCPOT(scale=None, random_state=0).fit(X[kept], y[kept], sample_domain=ids[kept])
     alone = ids != 2
-    same = JCPOT(random_state=0).fit(X[alone], y[alone], sample_domain=ids[alone])
+    same = JCPOT(scale=None, random_state=0).fit(X[alone], y[alone], sample_domain=ids[alone])
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
     assert model.score(X[ids < 0], y[ids < 0]) == 1.0
     np.testing.assert_allclose(model.proportions_, [0.5, 0.5], atol=0.1)

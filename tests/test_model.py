@@ -68,7 +68,8 @@ def fitted(estimator, X=WIDE, **parameters):
 
 @pytest.fixture(scope="module")
 def model():
-    return fitted(GMMDaDiL(n_iter=5, random_state=0)).to_model(["A", "B", "C", "hall 7"])
+    estimator = GMMDaDiL(n_iter=5, scale=None, random_state=0)
+    return fitted(estimator).to_model(["A", "B", "C", "hall 7"])
 
 
 @pytest.mark.parametrize("scale", ["domain", "sources", None])
@@ -137,7 +138,7 @@ def test_a_model_holds_no_sample(estimator):
 
 
 def test_methods_without_mixtures_remember_one_gaussian_per_class():
-    estimator = fitted(SourceOnly())
+    estimator = fitted(SourceOnly(scale=None))
     sample = WIDE[(TASK.sample_domain == 1) & (NAMES == "worn")]
     mixture = estimator.to_model().sources[0].mixture
     component = int(mixture.labels[:, 1].argmax())
