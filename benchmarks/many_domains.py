@@ -31,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/many_domains.png"))
     parser.add_argument("--one", type=int, help="measure this many domains and print JSON")
+    parser.add_argument("--domains", type=int, nargs="+", default=list(DOMAINS))
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--n-jobs", type=int, nargs="+", default=[1, 2])
     arguments = parser.parse_args()
@@ -38,7 +39,7 @@ def main() -> None:
         print(json.dumps(measure(arguments.one, arguments.steps, arguments.n_jobs[0])))
         return
     results = []
-    for n in DOMAINS:
+    for n in arguments.domains:
         for n_jobs in arguments.n_jobs:  # side by side, under the same load
             options = ["--one", str(n), "--steps", str(arguments.steps), "--n-jobs", str(n_jobs)]
             command = [sys.executable, __file__, *options]
@@ -63,11 +64,14 @@ def measure(n_domains: int, steps: int, n_jobs: int) -> dict[str, float]:
     begin, processor = time.perf_counter(), time.process_time()
     options = {"n_atoms": N_ATOMS, "n_components": K, "tol": -np.inf, "random_state": 0}
     with threadpool_limits(n_jobs):
+        spent: list[float] = []
+        options["callback"] = lambda *_: spent.append(time.process_time())
         found = learn_dictionary(sources, target, n_iter=steps, **options)
     return {
         "domains": n_domains,
         "n_jobs": n_jobs,
         "seconds per step": float(np.median(np.diff(found.history.seconds))),
+        "processor seconds per step": float(np.median(np.diff(spent))),
         "processor seconds in all": time.process_time() - processor,
         "seconds in all": time.perf_counter() - begin,
         "loss": float(found.history.loss[-1]),
@@ -87,10 +91,15 @@ def draw(results: list[dict[str, float]], path: Path) -> None:
         chosen = [r for r in results if r["n_jobs"] == n_jobs]
         domains = [r["domains"] for r in chosen]
         label = f"n_jobs={n_jobs}"
-        left.plot(domains, [r["seconds per step"] for r in chosen], "o-", color=color, label=label)
-        right.plot(domains, [r["MB peak"] for r in chosen], "o-", color=color, label=label)
-    left.set_ylabel("seconds per step")
-    right.set_ylabel("peak memory, MB")
+        if not chosen:
+            continue
+        for name, line in (("seconds per step", "o--"), ("processor seconds per step", "o-")):
+            times = [r[name] for r in chosen]
+            left.plot(domains, times, line, color=color, label=f"{name.split(' per')[0]}, {label}")
+        used = [r["MB peak"] - r["MB before"] for r in chosen]
+        right.plot(domains, used, "o-", color=color, label=label)
+    left.set_ylabel("per step")
+    right.set_ylabel("peak memory above the start, MB")
     for ax in (left, right):
         ax.set_xlabel("domains")
         ax.set_ylim(0)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -29,11 +30,17 @@ def thread_map(worth_it: bool) -> Iterator[Map]:
     """
     n_threads = 1
     if worth_it:
-        controller = ThreadpoolController().select(user_api="blas")
-        n_threads = max((library["num_threads"] for library in controller.info()), default=1)
+        blas = _blas()
+        n_threads = max((library["num_threads"] for library in blas.info()), default=1)
         n_threads = min(n_threads, os.cpu_count() or 1)
     if n_threads == 1:
         yield map
         return
-    with controller.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
+    with blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
         yield pool.map
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the BLAS of numpy and scipy; to look for it takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
