@@ -1,7 +1,7 @@
 """AutoMSDA: adapt in several spaces at once, keep what helps on left-out sources, say how sure.
 
-A candidate is a committee of estimators. Every source in turn plays the target; the candidate with
-the best mean accuracy there is taken, and the sources' own classifier is always one of them.
+A candidate is a committee of estimators. Every source in turn plays the target; the largest
+committee is taken unless another candidate, such as the sources' own classifier, does clearly better.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils.validation import check_is_fitted
 
 from mixda._progress import Progress
 from mixda._validation import Array, check_number, check_positive_int
@@ -40,7 +39,7 @@ _SCALES = {"sources": "common scale", "domain": "own scale"}
 _SPACES = ("features", "discriminants", "network")
 _STEPS = 10  # of every dictionary; more gave no better averages
 _MOST_FEATURES = 200  # more are reduced to principal components
-_CLEARLY = 0.02  # difference of mean accuracies that outweighs the habit
+_CLEARLY = 0.02  # better on left-out sources, in mean accuracy
 _BATCHES = 400  # of 200 samples in the training of a network, in at most 40 passes
 
 
@@ -75,11 +74,12 @@ class AutoMSDA(MultiSourceClassifier):
     the product of the sources' classifier and of GMM-DaDiL's mixture of the target. Candidates are
     the committees :math:`p(y \mid x) \propto \prod_e p_e(y \mid x)` of all six, of the three with a
     common scale and of the three with an own scale, and the sources' classifier alone (on the
-    features, standardised by all sources). Every source in turn is the target of the others; the
-    candidate with the best mean accuracy there is taken, so that adaptation is declined where it
-    does not help. Probabilities are tempered to be right on the left-out sources, and `trust_`
-    estimates the accuracy on the target. With a single source, candidates are judged by adapting
-    back to it from their answers on the target, and no accuracy is estimated.
+    features, standardised by all sources). Every source in turn is the target of the others, and
+    the first of these candidates is taken unless another has a clearly better mean accuracy there
+    (by two points). If that is the sources' classifier, adaptation is declined. Probabilities are tempered to be right on the left-out sources, and `trust_`
+    estimates the accuracy on the target. Where no source can be left out (there is one only, or
+    no other has its classes), candidates are judged by adapting back to the sources from their
+    answers on the target, and no accuracy is estimated.
 
     Parameters
     ----------
@@ -164,18 +164,23 @@ class AutoMSDA(MultiSourceClassifier):
             return
         experts |= self._more_experts(problem)
         committees = self._committees(experts)
-        folds = self._trials(experts, committees, problem.rows(self._some(problem.ids, rng)))
+        some = problem.rows(self._some(problem.ids, rng))
+        folds = self._trials(experts, committees, some)
+        left_out = bool(folds)
+        if not left_out:
+            folds = {-1: self._way_back(experts, committees, some)}
         self.scores_ = {
             name: float(np.mean([fold[name].accuracy for fold in folds.values()]))
             for name in committees
         }
-        self.choice_ = self._choose(committees)
+        self.choice_, rival = self._choose(committees)
         chosen = {held: fold[self.choice_] for held, fold in folds.items()}
         power = fit_power(list(chosen.values()))
         voters = self._keep(experts, committees[self.choice_], problem, power)
         votes = np.array([rule(target).argmax(axis=1) for rule in voters])
         tempered = {held: fold.to_the(power) for held, fold in chosen.items()}
-        self.trust_ = self._assess(tempered, Fold(self.rule_(target), votes), level)
+        answer, reason = Fold(self.rule_(target), votes), self._reason(rival, left_out)
+        self.trust_ = self._assess(tempered, answer, left_out, level, reason)
 
     def _more_experts(self, problem: Problem) -> dict[str, Expert]:
         """Return the experts that adapt, and add their views to the problem.
@@ -217,15 +222,14 @@ class AutoMSDA(MultiSourceClassifier):
         return committees | {SOURCE_ONLY: (SOURCE_ONLY,)}
 
     def _choose(self, committees: Committees) -> str:
-        """Return the best adapted candidate, or the sources' own classifier if that was better.
+        """Return the candidate to take: the largest committee unless another is clearly better.
 
-        The largest committee is the habit: a smaller one must be clearly better, since a few
-        left-out sources say little about small differences.
+        Few left-out sources say little about small differences, and on all sets that we have the
+        largest committee was the safest choice.
         """
-        habit, *others = [name for name in committees if name != SOURCE_ONLY]
-        best = max(others, key=lambda name: self.scores_[name], default=habit)
-        adapted = best if self.scores_[best] > self.scores_[habit] + _CLEARLY else habit
-        return SOURCE_ONLY if self.scores_[SOURCE_ONLY] > self.scores_[adapted] else adapted
+        habit = next(iter(committees))
+        best = max(committees, key=lambda name: self.scores_[name])
+        return best if self.scores_[best] > self.scores_[habit] + _CLEARLY else habit
 
     def _some(self, ids: Ids, rng: np.random.Generator) -> NDArray[np.intp]:
         """Return at most `max_rows` rows of every domain, at random, in their order."""
@@ -237,14 +241,18 @@ class AutoMSDA(MultiSourceClassifier):
     def _trials(
         self, experts: dict[str, Expert], committees: Committees, problem: Problem
     ) -> dict[int, dict[str, Fold]]:
-        """Let sources in turn be the target and return what every candidate says about them."""
-        sources = np.unique(problem.ids[problem.ids >= 0])
-        if len(sources) == 1:
-            return {0: self._way_back(experts, committees, problem)}
+        """Let sources in turn be the target and return what every candidate says about them.
+
+        Nothing is returned where no source can be left out: there is one only, or what the others
+        know does not occur in it.
+        """
         budget = np.inf
         if self.budget is not None:
             budget = check_number(self.budget, "budget", above=True)
         most = check_positive_int(self.max_folds, "max_folds")
+        sources = np.unique(problem.ids[problem.ids >= 0])
+        if len(sources) == 1:
+            return {}
         held_out = sources[np.unique(np.linspace(0, len(sources) - 1, most).round().astype(int))]
         start, folds = time.monotonic(), {}
         rows = np.arange(len(problem.ids))[:, None]
@@ -265,18 +273,20 @@ class AutoMSDA(MultiSourceClassifier):
     def _way_back(
         self, experts: dict[str, Expert], committees: Committees, problem: Problem
     ) -> dict[str, Fold]:
-        """With a single source: adapt back to it from what each candidate says of the target."""
+        """Adapt back to the sources from what each candidate says of the target."""
         target = problem.ids < 0
         truth = problem.codes[~target]
         there = self._fit_experts(experts, problem)
         folds = {}
         for name, members in committees.items():
             answers = self._fold(experts, there, members, problem).proba.argmax(axis=1)
+            if len(np.unique(answers)) == 1:  # who teaches one class says it of every sample
+                says = np.full(len(truth), answers[0])
+                folds[name] = Fold(np.eye(len(self.classes_))[says], says[None], truth)
+                continue
             codes = np.full(len(target), -1)
             codes[target] = answers
             back = problem._replace(codes=codes, ids=np.where(target, 0, -1))
-            if len(np.unique(answers)) < 2:  # nothing to come back with
-                members = ()
             fitted = self._fit_experts({member: experts[member] for member in members}, back)
             folds[name] = self._fold(experts, fitted, members, back, truth)
         return folds
@@ -320,9 +330,11 @@ class AutoMSDA(MultiSourceClassifier):
         )
         return dict(zip(experts, Parallel(n_jobs=self.n_jobs)(jobs), strict=True))
 
-    def _assess(self, folds: dict[int, Fold], target: Fold, level: float) -> Trust:
+    def _assess(
+        self, folds: dict[int, Fold], target: Fold, left_out: bool, level: float, reason: str
+    ) -> Trust:
         accuracy = low = high = None
-        if len(self.sources_) > 1:
+        if left_out:
             accuracy = estimate_accuracy(list(folds.values()), target)
             low, high = interval(accuracy, level)
         return Trust(
@@ -331,28 +343,27 @@ class AutoMSDA(MultiSourceClassifier):
             high,
             level,
             declined=self.choice_ == SOURCE_ONLY,
-            reason=self._reason(),
+            reason=reason,
             candidates=tuple(
                 {"name": name, "score": score, "chosen": name == self.choice_}
                 for name, score in self.scores_.items()
             ),
-            folds={str(self.sources_[held]): fold.accuracy for held, fold in folds.items()},
+            folds={
+                str(self.sources_[held]): fold.accuracy for held, fold in folds.items() if left_out
+            },
         )
 
-    def _reason(self) -> str:
-        best, alone = self.scores_[self.choice_], self.scores_[SOURCE_ONLY]
-        where = "on left-out sources"
-        if len(self.sources_) == 1:
-            where = "on the way back to the only source"
+    def _reason(self, rival: str, left_out: bool) -> str:
+        where = "on left-out sources" if left_out else "on the way back to the sources"
+        own, other = self.scores_[self.choice_], self.scores_[rival]
         if self.choice_ == SOURCE_ONLY:
-            rival = max(score for name, score in self.scores_.items() if name != SOURCE_ONLY)
             return (
                 f"Adaptation was declined: {where} the sources' own classifier was right on "
-                f"{alone:.1%}, the best adapted one on {rival:.1%}."
+                f"{own:.1%}, the adapted one ({rival}) on {other:.1%}."
             )
         return (
-            f"Adapted ({self.choice_}): {where} it was right on {best:.1%}, the sources' own "
-            f"classifier on {alone:.1%}."
+            f"Adapted ({self.choice_}): {where} it was right on {own:.1%}, the sources' own "
+            f"classifier on {other:.1%}."
         )
 
     def _predict_encoded(self, Z: Array) -> Array:
@@ -371,7 +382,7 @@ class AutoMSDA(MultiSourceClassifier):
         -------
         AdaptedModel
         """
-        check_is_fitted(self)
+        self._check_adapted()
         model: AdaptedModel = next(iter(self.experts_.values())).to_model(domain_names)
         names = getattr(self, "feature_names_in_", default_names(self.n_features_in_))
         encoders = [rule for rule in (self._rules[self._view], model.encoder) if rule is not None]
@@ -388,7 +399,7 @@ class AutoMSDA(MultiSourceClassifier):
 
 def _check_candidates(candidates: Any) -> dict[str, Any]:
     named = dict(candidates) if isinstance(candidates, Mapping) else {}
-    if not named or not all(hasattr(model, "_rule") for model in named.values()):
+    if not named or not all(isinstance(m, MultiSourceClassifier) for m in named.values()):
         raise ValueError(
             "candidates must be a non-empty mapping of names to mixda estimators, got "
             f"{candidates!r}."
