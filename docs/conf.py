@@ -72,5 +72,6 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {page: [] for page in ("index", "quickstart", "choosing", "guide", "command_line")}
-html_sidebars |= {page: [] for page in ("file_formats", "results", "benchmarks", "scaling")}
+_WIDE = ("index", "quickstart", "choosing", "guide", "command_line", "file_formats", "results")
+_WIDE += ("benchmarks", "scaling", "gallery/tutorials/*", "gallery/figures/*")
+html_sidebars = {page: [] for page in _WIDE}  # nothing to list beside them

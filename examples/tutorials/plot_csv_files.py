@@ -79,7 +79,6 @@ def run(command):
         encoding="utf-8",
     )
     print(done.stdout + done.stderr)
-    return done.returncode
 
 
 run(
