@@ -28,8 +28,9 @@ def main() -> None:
         sources = [str(folder / f"{source}.csv") for source in ("office", "archive", "library")]
         target, model = str(folder / "phone.csv"), str(folder / "phone.mixda")
         page = folder / "report.html"
-        run(["adapt", *sources, "--target", target, "--label", "digit", "-o", model])
-        run(["report", model, "--data", target, "-o", str(page)])
+        adapt = ["adapt", *sources, "--target", target, "--label", "digit", "-o", model]
+        if run(adapt) or run(["report", model, "--data", target, "-o", str(page)]):
+            sys.exit("a command failed; the picture is as it was")
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         shot = [f"--window-size={SIZE}", f"--screenshot={picture}", page.as_uri()]
         subprocess.run([browser, *options, *shot], check=True, capture_output=True)
