@@ -160,11 +160,15 @@ TRUST = {"accuracy": 0.93, "low": 0.88, "high": 0.97, "level": 0.8, "reason": "m
 def test_the_estimate_is_told_with_its_range_and_its_reason(model, write):
     words = Page(write(replace(model[0], trust=TRUST))).words
     assert "right for 93 % of its samples (between 88 % and 97 %, meant to hold 80 %" in words
-    assert "The reason: methods agree." in words
-    declined = {"declined": True, "reason": "the methods disagree", "accuracy": None}
+    assert "methods agree." in words
+    declined = {**TRUST, "declined": True, "reason": "Adaptation was declined: it did not help."}
     words = Page(write(replace(model[0], trust=declined))).words
-    assert "declines to vouch for this model" in words
-    assert "the methods disagree" in words
+    assert "right for 93 % of its samples" in words
+    assert "Adaptation was declined: it did not help." in words
+    unknown = {**declined, "accuracy": None, "low": None, "high": None}
+    words = Page(write(replace(model[0], trust=unknown))).words
+    assert "Nobody has estimated how often this model is right" in words
+    assert "Adaptation was declined: it did not help." in words
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
 
 
 def trust_sentence(model: AdaptedModel) -> str | None:
-    """Say in one sentence how far to trust a model, if it has an opinion.
+    """Say how far to trust a model and whether adaptation was declined, if it has an opinion.
 
     Examples
     --------
@@ -73,16 +73,16 @@ def trust_sentence(model: AdaptedModel) -> str | None:
     True
     """
     trust = model.trust or {}
+    words = []
+    if trust.get("accuracy") is not None:
+        span = ""
+        if trust.get("low") is not None and trust.get("high") is not None:
+            span = f" ({trust['low']:.0%} to {trust['high']:.0%})"
+        words.append(f"Accuracy on the target, without labels: {trust['accuracy']:.0%}{span}.")
     reason = str(trust.get("reason") or "").strip().rstrip(".")
-    if trust.get("declined"):
-        return f"do not trust this model without a check{f': {reason}' if reason else ''}."
-    if trust.get("accuracy") is None:
-        return None
-    span = ""
-    if trust.get("low") is not None and trust.get("high") is not None:
-        span = f" ({trust['low']:.0%} to {trust['high']:.0%})"
-    why = f"; {reason}" if reason else ""
-    return f"estimated accuracy on the target, without labels: {trust['accuracy']:.0%}{span}{why}."
+    if not reason and trust.get("declined"):
+        reason = "Adaptation was declined"
+    return " ".join([*words, *([f"{reason}."] if reason else [])]) or None
 
 
 def _describe_mixture(mixture: Mixture) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from mixda._domains import (
     Reading,
     fit_domain,
     fit_domains_of,
-    have_mixed_units,
     read_inputs,
     split_domains,
     stem,
@@ -164,13 +163,14 @@ def adapt_files(
     target_components : int or "bic", optional
         Components of the target's mixture.
     method : str
-        One of `METHODS`. "auto" chooses; with a ``.gmm`` among the files it is "dadil".
+        One of `METHODS`. "auto" is `AutoMSDA`, which judges several candidates on the samples, and
+        chooses encoder, scale and components by itself; with a ``.gmm`` among the files it is
+        "dadil".
     encoder : {"lda", "mlp", None}
         Learn features from the samples of the sources first; needs data files.
     scale : {"auto", "domain", "sources", None}
-        Standardise by the moments of each domain, of all sources together, or not at all. "auto":
-        by those of the sources if there is an encoder, or if the standard deviations of the
-        features differ by more than a factor of a hundred, so that their units must be different.
+        Standardise by the moments of each domain, of all sources together, or not at all; "auto"
+        is "sources".
     options : dict, optional
         More parameters of the estimator.
 
@@ -179,16 +179,20 @@ def adapt_files(
     AdaptedModel
     """
     check_choice(method, "method", tuple(METHODS))
+    check_choice(encoder, "encoder", ("lda", "mlp", None))
+    check_choice(scale, "scale", ("auto", "domain", "sources", None))
     check_random_state(seed)
     inputs = read_inputs(sources, target, Reading(label, domain, columns, drop, missing))
+    if method == "auto" and inputs.mixtures:
+        method = "dadil"
+    if method == "auto":
+        _check_left_to_auto(encoder, scale, components, target_components)
     estimator = _estimator(method, inputs, encoder, scale, options, seed, verbose)
     if encoder is None and hasattr(estimator, "fit_mixtures"):
         fit = partial(fit_domain, seed=seed, verbose=verbose)
         parts, goal = _as_mixtures(inputs, fit, components, target_components)
         if getattr(estimator, "class_prior", None) == "uniform":
             parts = [_balanced(part) for part in parts]
-        if scale == "auto" and any(part.info.get("mixed_units") for part in parts):
-            estimator.set_params(scale="sources")
         estimator.fit_mixtures(parts, goal)
         names = parts[0].feature_names
     else:
@@ -346,6 +350,21 @@ def _balanced(mixture: Mixture) -> Mixture:
     return replace(mixture, weights=weights / weights.sum())
 
 
+def _check_left_to_auto(
+    encoder: str | None, scale: str | None, components: Any, target_components: Any
+) -> None:
+    given = {
+        "encoder": encoder is not None,
+        "scale": scale != "auto",
+        "components": components is not None,
+        "target_components": target_components is not None,
+    }
+    for name in [name for name in given if given[name]]:
+        raise ValueError(
+            f"method 'auto' chooses {name} by itself; leave it out, or name a method, as dadil."
+        )
+
+
 def _estimator(
     method: str,
     inputs: Inputs,
@@ -356,8 +375,6 @@ def _estimator(
     verbose: bool,
 ) -> Any:
     class_name = METHODS[method]
-    if method == "auto" and (inputs.mixtures or not hasattr(mixda, class_name)):
-        class_name = METHODS["dadil"]
     kind = getattr(mixda, class_name)
     if inputs.mixtures and (encoder is not None or not hasattr(kind, "fit_mixtures")):
         what = f"encoder {encoder!r}" if encoder is not None else f"method {method!r}"
@@ -386,8 +403,6 @@ def _fit_samples(
     known = estimator.get_params(deep=False)
     asked = {"n_components": components, "target_components": target_components}
     asked = {name: v for name, v in asked.items() if v is not None and name in known}
-    if known.get("scale") == "auto" and have_mixed_units(samples[0].X):
-        asked["scale"] = "sources"
     estimator.set_params(**asked)
     labels = _one_kind([part.y for part in samples[:-1] if part.y is not None])
     y = np.concatenate([*labels, np.full(len(samples[-1].X), labels[0][0])])

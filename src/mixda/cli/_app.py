@@ -211,7 +211,7 @@ def adapt(
         str,
         typer.Option(
             metavar="auto|domain|sources|none",
-            help="Standardise each domain, or all by the sources; auto: if units differ.",
+            help="Standardise each domain, or all by the sources (auto).",
             autocompletion=lambda: ["auto", "domain", "sources", "none"],
         ),
     ] = "auto",
@@ -262,8 +262,12 @@ def adapt(
     domains = found["domains"]
     title = f"{model.method}: {len(model.classes)} classes, {len(model.feature_names)} features"
     out.table(title, list(domains[0]), [list(d.values()) for d in domains], words=2)
-    if found["trust"]:
-        out.say(found["trust"])
+    if method == "auto" and model.method != "AutoMSDA":
+        out.say(
+            f"auto is {model.method} here; with data files instead of .gmm files it would judge "
+            "several methods and estimate the accuracy."
+        )
+    out.say(found["trust"])
     out.say(f"written: {output}")
     out.result({**found, "written": str(output)})
 
@@ -291,12 +295,14 @@ def predict(
     label but a note. Files may be larger than memory.
     """
     import mixda
+    from mixda._describe import trust_sentence
     from mixda.workflow import predict_file
 
     out = Output(quiet, json)
+    loaded = mixda.AdaptedModel.load(model)
     with out.counting("predicting") as update:
         done = predict_file(
-            mixda.AdaptedModel.load(model),
+            loaded,
             data,
             output,
             keep=_names(keep) or (),
@@ -310,8 +316,10 @@ def predict(
         out.say(f"{done.missing:,} rows miss a value and got a note instead of a label.")
     if done.far:
         out.say(f"{done.far:,} rows are far from everything the model knows (column far).")
+    trust = trust_sentence(loaded)
+    out.say(trust)
     out.say(f"written: {output} ({done.rows:,} rows)")
-    out.result({**vars(done), "written": str(output)})
+    out.result({**vars(done), "trust": trust, "written": str(output)})
 
 
 def report(
@@ -333,11 +341,14 @@ def report(
     used for nothing else, the confusion matrix.
     """
     import mixda
+    from mixda._describe import trust_sentence
     from mixda.workflow import output_paths, report_file
 
     out = Output(quiet, json)
     output_paths(output, [""], ".html")
-    path = report_file(mixda.AdaptedModel.load(model), output, data or None, label)
+    loaded = mixda.AdaptedModel.load(model)
+    path = report_file(loaded, output, data or None, label)
+    out.say(trust_sentence(loaded))
     out.say(f"written: {path}")
     out.result({"written": str(path)})
 

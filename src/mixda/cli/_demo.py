@@ -23,18 +23,20 @@ def run_demo(folder: Path, seed: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     truth = _write_files(folder, seed)
     sources = [str(folder / f"{name}.csv") for name in ("office", "archive", "library")]
+    mixtures = [str(folder / "office.gmm"), *sources[1:]]  # the others see no page of the office
     target = str(folder / f"{TARGET}.csv")
-    mixture = str(folder / "office.gmm")
     out.say(f"four scanners wrote files to {folder}; only those of three have a column digit\n")
     seeded = ["--seed", str(seed)]
-    _type(out, "fit", sources[0], "--label", "digit", *seeded, "-o", mixture)
+    _type(out, "fit", sources[0], "--label", "digit", *seeded, "-o", mixtures[0])
     scores = []
-    for words, method in (("source only", "source"), ("adapted", "auto")):
-        model = str(folder / f"{method}.mixda")
-        predictions = folder / f"{method}.csv"
-        first = sources[0] if method == "source" else mixture  # the others see only the mixture
-        domains = [first, *sources[1:], "--target", target, "--label", "digit"]
-        _type(out, "adapt", *domains, "--method", method, *seeded, "-o", model)
+    for words, method, domains in (
+        ("source only", "source", sources),
+        ("GMM-DaDiL, the office as a .gmm", "dadil", mixtures),
+        ("auto, from all files", "auto", sources),
+    ):
+        model, predictions = str(folder / f"{method}.mixda"), folder / f"{method}.csv"
+        given = [*domains, "--target", target, "--label", "digit", "--method", method]
+        _type(out, "adapt", *given, *seeded, "-o", model)
         _type(out, "predict", model, target, "--quiet", "-o", str(predictions))
         predicted = open_table(predictions).read(["confidence"], "label").y
         scores.append((words, f"{np.mean(predicted == truth):.1%}"))

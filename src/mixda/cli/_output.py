@@ -23,9 +23,9 @@ class Output:
         self.shown = not quiet and not as_json
         self._console = Console(highlight=False)
 
-    def say(self, text: str) -> None:
-        """Print a sentence."""
-        if self.shown:
+    def say(self, text: str | None) -> None:
+        """Print a sentence, if there is one."""
+        if self.shown and text is not None:
             self._console.print(Text(text), soft_wrap=True)
 
     def table(

@@ -196,12 +196,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         AdaptedModel
             It predicts the same, and holds mixtures of the domains but none of their samples.
         """
-        check_is_fitted(self)
-        if not hasattr(self, "unlabeled_mixture_"):
-            raise ValueError(
-                f"this {type(self).__name__} was fitted without a target, so there is no adapted "
-                "model; call fit(X, y, sample_domain=...) with some negative ids first."
-            )
+        self._check_adapted()
         encoder, head = self.encoder_.rule(), self._rule()
         *sources, target = self._domains(domain_names)
         given = getattr(self, "feature_names_in_", None)
@@ -258,6 +253,14 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _adapted(self) -> dict[str, Any]:
         """Return what else a model keeps: `labeled_target`, `dictionary`, `plan`."""
         return {}
+
+    def _check_adapted(self) -> None:
+        check_is_fitted(self)
+        if not hasattr(self, "unlabeled_mixture_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted without a target, so there is no adapted "
+                "model; call fit(X, y, sample_domain=...) with some negative ids first."
+            )
 
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:

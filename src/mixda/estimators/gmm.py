@@ -113,8 +113,8 @@ class GMMWBT(MixtureClassifier):
     >>> from mixda.datasets import make_shifted_toy
     >>> task = make_shifted_toy(random_state=2).as_task()
     >>> model = GMMWBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
-    >>> model.score(task.X_target, task.y_target)
-    0.999
+    >>> model.score(task.X_target, task.y_target) > 0.99
+    True
     """
 
     def __init__(
@@ -221,8 +221,8 @@ class GMMDaDiL(MixtureClassifier):
     >>> from mixda.datasets import make_shifted_toy
     >>> task = make_shifted_toy(random_state=2).as_task()
     >>> model = GMMDaDiL(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
-    >>> model.score(task.X_target, task.y_target)
-    0.999
+    >>> model.score(task.X_target, task.y_target) > 0.99
+    True
     """
 
     def __init__(

@@ -114,24 +114,19 @@ def trust_words(facts: Facts) -> list[str]:
 def _has_verdict(facts: Facts) -> bool:
     """Whether the model was judged without labels of the target."""
     trust = facts.model.trust or {}
-    return bool(trust.get("declined")) or trust.get("accuracy") is not None
+    return bool(trust.get("reason")) or trust.get("accuracy") is not None
 
 
 def _estimate(facts: Facts) -> str:
-    trust = facts.model.trust
-    if trust is None or not _has_verdict(facts):
+    trust = facts.model.trust or {}
+    reason = str(trust.get("reason") or "").strip().rstrip(".")
+    because = f" {reason}." if reason else ""
+    if trust.get("accuracy") is None:
         return (
             "Nobody has estimated how often this model is right, and without labels of the target "
             "its own probabilities are no proof. Before relying on it, label some fifty rows of "
             f"{facts.target_name} by hand, taken at random, and make this report again with them "
-            "(--data and --label on the command line, X and y in Python)."
-        )
-    reason = str(trust.get("reason") or "").strip()
-    because = "" if not reason else f" The reason: {reason.rstrip('.')}."
-    if trust.get("declined"):
-        return (
-            "mixda declines to vouch for this model: it found no good ground to believe that the "
-            f"labels reach the target.{because} Label some rows of the target before using it."
+            f"(--data and --label on the command line, X and y in Python).{because}"
         )
     return (
         f"Estimated without any label of the target: right for {percent(trust['accuracy'])} of "
@@ -162,7 +157,7 @@ def _measured(facts: Facts, found: Predictions) -> str:
         )
     trust = facts.model.trust or {}
     least, most = trust.get("low"), trust.get("high")
-    if trust.get("declined") or least is None or most is None:
+    if least is None or most is None:
         return text
     if high < least:
         return f"{text} The estimate made without labels was too hopeful: believe the labels."
@@ -201,12 +196,11 @@ def cards(facts: Facts) -> list[Card]:
 
 
 def _trust_card(facts: Facts) -> Card:
-    trust = facts.model.trust
-    if trust and trust.get("declined"):
-        return Card("Accuracy, estimated", "declined", "no good ground to vouch for it")
-    if not trust or trust.get("accuracy") is None:
-        return Card("Accuracy, estimated", "unknown", "no estimate was made")
-    note = _range(trust).strip(" ()") or "without labels of the target"
+    trust = facts.model.trust or {}
+    declined = "; adaptation was declined" if trust.get("declined") else ""
+    if trust.get("accuracy") is None:
+        return Card("Accuracy, estimated", "unknown", f"no estimate was made{declined}")
+    note = (_range(trust).strip(" ()") or "without labels of the target") + declined
     return Card("Accuracy, estimated", percent(trust["accuracy"]), note)
 
 

@@ -83,9 +83,13 @@ def leave_one_source_out(estimator: Any, X: Any, y: Any, sample_domain: Any) -> 
     >>> leave_one_source_out(SourceOnly(scale="domain"), X, y, ids) > 0.9
     True
     """
-    return float(
-        np.mean([_accuracy(estimator, task) for task in pseudo_tasks(X, y, sample_domain)])
-    )
+    tasks = list(pseudo_tasks(X, y, sample_domain))
+    if not tasks:
+        raise ValueError(
+            "no source can be left out: none has a class that the others know; use another score, "
+            "such as 'importance_weighted' or 'circular_validation'."
+        )
+    return float(np.mean([_accuracy(estimator, task) for task in tasks]))
 
 
 def importance_weighted(
