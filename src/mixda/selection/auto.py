@@ -1,7 +1,7 @@
 """AutoMSDA: adapt in several spaces at once, keep what helps on left-out sources, say how sure.
 
 A candidate is a committee of estimators. Every source in turn plays the target; the largest
-committee is taken unless another candidate, such as the sources' own classifier, does clearly better.
+committee is taken unless another candidate, as the sources' own classifier, does clearly better.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ class AutoMSDA(MultiSourceClassifier):
     common scale and of the three with an own scale, and the sources' classifier alone (on the
     features, standardised by all sources). Every source in turn is the target of the others, and
     the first of these candidates is taken unless another has a clearly better mean accuracy there
-    (by two points). If that is the sources' classifier, adaptation is declined. Probabilities are tempered to be right on the left-out sources, and `trust_`
-    estimates the accuracy on the target. Where no source can be left out (there is one only, or
-    no other has its classes), candidates are judged by adapting back to the sources from their
-    answers on the target, and no accuracy is estimated.
+    (by two points). If that is the sources' classifier, adaptation is declined. Probabilities are
+    tempered to be right on the left-out sources, and `trust_` estimates the accuracy on the
+    target. Where no source can be left out (there is one only, or no other has its classes),
+    candidates are judged by adapting back to the sources from their answers on the target, and no
+    accuracy is estimated.
 
     Parameters
     ----------
