@@ -174,13 +174,13 @@ class AutoMSDA(MultiSourceClassifier):
             name: float(np.mean([fold[name].accuracy for fold in folds.values()]))
             for name in committees
         }
-        self.choice_, rival = self._choose(committees)
+        self.choice_ = self._choose(committees)
         chosen = {held: fold[self.choice_] for held, fold in folds.items()}
         power = fit_power(list(chosen.values()))
         voters = self._keep(experts, committees[self.choice_], problem, power)
         votes = np.array([rule(target).argmax(axis=1) for rule in voters])
         tempered = {held: fold.to_the(power) for held, fold in chosen.items()}
-        answer, reason = Fold(self.rule_(target), votes), self._reason(rival, left_out)
+        answer, reason = Fold(self.rule_(target), votes), self._reason(left_out)
         self.trust_ = self._assess(tempered, answer, left_out, level, reason)
 
     def _more_experts(self, problem: Problem) -> dict[str, Expert]:
@@ -354,17 +354,18 @@ class AutoMSDA(MultiSourceClassifier):
             },
         )
 
-    def _reason(self, rival: str, left_out: bool) -> str:
+    def _reason(self, left_out: bool) -> str:
         where = "on left-out sources" if left_out else "on the way back to the sources"
-        own, other = self.scores_[self.choice_], self.scores_[rival]
+        alone = self.scores_[SOURCE_ONLY]
         if self.choice_ == SOURCE_ONLY:
+            rival = max(score for name, score in self.scores_.items() if name != SOURCE_ONLY)
             return (
                 f"Adaptation was declined: {where} the sources' own classifier was right on "
-                f"{own:.1%}, the adapted one ({rival}) on {other:.1%}."
+                f"{alone:.1%}, the best adapted one on {rival:.1%}."
             )
         return (
-            f"Adapted ({self.choice_}): {where} it was right on {own:.1%}, the sources' own "
-            f"classifier on {other:.1%}."
+            f"Adapted ({self.choice_}): {where} it was right on {self.scores_[self.choice_]:.1%}, "
+            f"the sources' own classifier on {alone:.1%}."
         )
 
     def _predict_encoded(self, Z: Array) -> Array:
