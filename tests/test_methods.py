@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mixda import datasets
+from mixda import AutoMSDA, GMMDaDiL, datasets
 from mixda.empirical import learn_empirical_dictionary, learn_joint_transport, point_cloud
 from mixda.estimators import GMMOTDA, JCPOT, WBT, WJDOT, DaDiL, SourceOnly, TargetOnly
 
@@ -28,6 +28,7 @@ METHODS = {
     "JCPOT": JCPOT(max_samples=200, scale="domain", random_state=0),  # a shift is not its model
     "GMM-OTDA labels": GMMOTDA(random_state=0),
     "GMM-OTDA samples": GMMOTDA(route="samples", random_state=0),
+    "AutoMSDA": AutoMSDA({"DaDiL": GMMDaDiL(1, n_iter=3)}, max_rows=100, random_state=0),
     "SourceOnly": SourceOnly(random_state=0),
 }
 methods = pytest.mark.parametrize("name", METHODS)
@@ -43,6 +44,7 @@ methods = pytest.mark.parametrize("name", METHODS)
         JCPOT(),
         GMMOTDA(),
         GMMOTDA(route="samples"),
+        AutoMSDA(),
         SourceOnly(),
         TargetOnly(),
     ]
