@@ -70,7 +70,7 @@ class NearSources(MultiSourceClassifier):
 # ----------------
 #
 # With pipelines, splitters and scorers, in a file, in a report, and as a candidate of
-# :class:`~mixda.AutoMSDA`, which keeps it only if it does better on left-out sources.
+# :class:`~mixda.AutoMSDA`, which drops it if the sources' own classifier does clearly better.
 
 data = mixda.datasets.make_toy(separation=4, span=60, random_state=0)
 task = data.as_task()
