@@ -107,7 +107,7 @@ class MixtureClassifier(MultiSourceClassifier):
         *sources, target = [replace(p, stds=np.maximum(p.stds, floor)) for p in mixtures]
         if self._is_product():
             rng = np.random.default_rng([self._seed, 2])
-            self.classifier_ = _train_rough(*pool([self._draw(p, rng) for p in sources]))
+            self.classifier_ = train_rough(*pool([self._draw(p, rng) for p in sources]))
         self._finish(sources, target)
         return self
 
@@ -118,7 +118,7 @@ class MixtureClassifier(MultiSourceClassifier):
         largest = max(np.abs(Z).max() for Z in domains)
         self._floor = self._resolve_floor([Z.var(axis=0) for Z in domains], largest)
         if self._is_product():
-            self.classifier_ = _train_rough(*pool(sources))
+            self.classifier_ = train_rough(*pool(sources))
         if target is None:
             self.target_mixture_ = self._fit_source(pool(sources), rng)
             self._train()
@@ -224,7 +224,7 @@ def vote(rules: Sequence[Rule], power: float = 1.0) -> Rule:
     return Product(np.full(len(rules), power), tuple(doubtful))
 
 
-def _train_rough(Z: Array, codes: Codes) -> Any:
+def train_rough(Z: Array, codes: Codes) -> Any:
     """Train the sources' factor of a product; the last digits of its optimum change nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -27,6 +27,7 @@ from mixda.estimators.baselines import SourceOnly
 from mixda.estimators.gmm import GMMDaDiL
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Chain, Doubt, Rule, Softmax
+from mixda.selection.proportions import compare_to_sources
 from mixda.selection.scores import Ids, pseudo_tasks
 from mixda.selection.trust import Fold, Trust, estimate_accuracy, fit_power, interval
 
@@ -76,11 +77,12 @@ class AutoMSDA(MultiSourceClassifier):
     common scale and of the three with an own scale, and the sources' classifier alone (on the
     features, standardised by all sources). Every source in turn is the target of the others, and
     the first of these candidates is taken unless another has a clearly better mean accuracy there
-    (by two points). If that is the sources' classifier, adaptation is declined. Probabilities are
-    tempered to be right on the left-out sources, and `trust_` estimates the accuracy on the
-    target. Where no source can be left out (there is one only, or no other has its classes),
-    candidates are judged by adapting back to the sources from their answers on the target, and no
-    accuracy is estimated.
+    (by two points). If that is the sources' classifier, adaptation is declined; so it is where the
+    target is like the sources but for the proportions of its classes. Probabilities are tempered
+    to be right on the left-out sources, and `trust_` estimates the accuracy on the target. Where
+    no source can be left out (there is one only, or no other has its classes), candidates are
+    judged by adapting back to the sources from their answers on the target, and no accuracy is
+    estimated.
 
     Parameters
     ----------
@@ -164,8 +166,10 @@ class AutoMSDA(MultiSourceClassifier):
             self._keep(experts, (SOURCE_ONLY,), problem, 1.0)
             return
         experts |= self._more_experts(problem)
-        committees = self._committees(experts)
         some = problem.rows(self._some(problem.ids, rng))
+        if self._only_proportions(some, rng):
+            experts = {SOURCE_ONLY: experts[SOURCE_ONLY]}
+        committees = self._committees(experts)
         folds = self._trials(experts, committees, some)
         left_out = bool(folds)
         if not left_out:
@@ -211,9 +215,20 @@ class AutoMSDA(MultiSourceClassifier):
                 )
         return experts
 
+    def _only_proportions(self, problem: Problem, rng: np.random.Generator) -> bool:
+        """Return whether the target is like the sources but for the shares of its classes."""
+        if self.candidates is not None:
+            return False
+        Z, ids = problem.views[_SCALES["sources"]], problem.ids
+        sources = [(Z[ids == k], problem.codes[ids == k]) for k in np.unique(ids[ids >= 0])]
+        likeness = compare_to_sources(sources, Z[ids < 0], len(self.classes_), rng)
+        return likeness.only_proportions
+
     def _committees(self, experts: dict[str, Expert]) -> Committees:
         """Return the members of each candidate; the first wins among equals, source only last."""
         adapted = tuple(name for name in experts if name != SOURCE_ONLY)
+        if not adapted:
+            return {SOURCE_ONLY: (SOURCE_ONLY,)}
         committees = {"all together": adapted}
         if self.candidates is None:
             for view in _SCALES.values():
@@ -357,6 +372,12 @@ class AutoMSDA(MultiSourceClassifier):
     def _reason(self, left_out: bool) -> str:
         where = "on left-out sources" if left_out else "on the way back to the sources"
         alone = self.scores_[SOURCE_ONLY]
+        if list(self.scores_) == [SOURCE_ONLY]:
+            return (
+                "Adaptation was declined: the target looks like the sources, only with other "
+                f"proportions of the classes; {where} the sources' own classifier was right on "
+                f"{alone:.1%}."
+            )
         if self.choice_ == SOURCE_ONLY:
             rival = max(score for name, score in self.scores_.items() if name != SOURCE_ONLY)
             return (
