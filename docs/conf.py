@@ -28,7 +28,7 @@ extensions = [
     "command_help",
 ]
 templates_path = ["templates"]
-exclude_patterns = ["_build", "templates"]
+exclude_patterns = ["_build", "templates", "tables"]
 default_role = "code"
 
 autosummary_generate = True

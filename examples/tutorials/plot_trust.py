@@ -76,11 +76,11 @@ for name, task in tasks.items():
 # Read it like this.
 #
 # * *Moved*: the estimate is near the truth, and adapting was right.
-# * *Rare class*: plain GMM-WBT is far worse than no adaptation. The committee of `AutoMSDA`
-#   multiplies its answer with the sources' own classifier, which repairs a part. None of the
-#   sources has a rare class, so leaving sources out could not show the danger. If you expect other
-#   proportions in the target, compare with `SourceOnly` and look at the predicted proportions in
-#   the report.
+# * *Rare class*: plain GMM-WBT is far worse than no adaptation. None of the sources has a rare
+#   class, so leaving sources out cannot show the danger. `AutoMSDA` looks at the target too: its
+#   samples are typical of the sources' classes, only the shares differ, so adaptation is declined.
+#   Where the target has moved *and* its proportions differ, this does not help; look at the
+#   predicted proportions in the report if you expect that.
 # * *Swapped*: the estimate is high and all wrong. An estimate without labels assumes that the
 #   target relates to the sources as these relate to each other. Only labels show where this fails:
 #   a dozen labelled samples of the target are worth more than any estimate.
