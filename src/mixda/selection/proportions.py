@@ -21,7 +21,7 @@ from mixda.mixture import Mixture, log_gaussians
 
 _SKEWED = 0.25  # total variation between the classes' shares; among balanced sources it is 0.1
 _TYPICAL = 0.2  # mean rank; 0.5 without any shift, fewer samples than features make it 0.3
-_SURE = 0.85  # mean confidence of the sources' classifier
+_SURE = 0.9  # mean confidence of the sources' classifier; a shift mostly makes it unsure
 
 
 class Likeness(NamedTuple):
