@@ -67,7 +67,7 @@ def test_a_stream_reaches_what_all_the_data_at_once_reach():
 
 def test_a_target_that_drifts_is_followed():
     task = datasets.make_shifted_toy(random_state=2).as_task()
-    model = GMMDaDiL(forgetting=0.3, random_state=0)
+    model = GMMDaDiL(forgetting=0.3, classifier="map", random_state=0)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     rng = np.random.default_rng(0)
     drift = np.array([0.0, -0.6])

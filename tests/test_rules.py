@@ -21,6 +21,7 @@ from mixda.rules import (
     Affine,
     Average,
     Chain,
+    Doubt,
     Linear,
     Normalize,
     OneHot,
@@ -142,7 +143,8 @@ def test_products_with_a_certain_factor_stay_finite():
 def every_rule():
     p = Mixture([0.5, 0.5], rng.normal(size=(2, 3)), np.ones((2, 3)), np.eye(2, 3), list("abc"))
     simple = [Affine(rng.normal(size=3), rng.random(3) + 0.5), Linear(np.eye(3), np.ones(3))]
-    simple += [ReLU(), Step(), Sigmoid(), Softmax(), Normalize(0.1), OneHot(), Posterior(p)]
+    simple += [ReLU(), Step(), Sigmoid(), Softmax(), Normalize(0.1), Doubt(0.1), OneHot()]
+    simple.append(Posterior(p))
     weights = rng.random(len(simple))
     combined = [Chain(tuple(simple[:2])), Average(weights, tuple(simple))]
     return [*simple, *combined, Product(weights, tuple(simple)), Reweight(np.ones(3), 0.3)]

@@ -297,6 +297,9 @@ class GMMDaDiL(MixtureClassifier):
 
         As long as there was no `fit` with a target, a call with `y` is that `fit`.
 
+        With ``classifier="product"`` one factor stays with the sources, so a target that drifts
+        far from them is followed better with "map".
+
         Parameters
         ----------
         X : array-like of shape (n, d)
