@@ -5,8 +5,8 @@
 
 Every cell (set, target, seed) is one JSON file, written when it is done; a second run goes on.
 `mixda.selection` was designed on the sets of DEVELOPMENT; seed 0 of the others was seen before the
-last constants were fixed, seeds after 0 were not. All methods get the raw features; source-only is a logistic regression on features
-standardised by the sources.
+last constants were fixed, seeds after 0 were not. All methods get the raw features; source-only
+is a logistic regression on features standardised by the sources.
 """
 
 from __future__ import annotations
