@@ -1,4 +1,4 @@
-"""Random mixtures for hypothesis and plain tests: sizes, weights, labels of every kind."""
+"""Random mixtures of every kind, and damaged files, for hypothesis and plain tests."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -34,3 +34,17 @@ def families(draw, size, nc=None, uniform=False, same_size=False):
 def permuted(p, order):
     labels = None if p.labels is None else p.labels[order]
     return Mixture(p.weights[order], p.means[order], p.stds[order], labels, p.classes)
+
+
+@st.composite
+def damaged(draw, content):
+    """Truncated, with flipped bits, or foreign bytes altogether."""
+    kind = draw(st.sampled_from(["cut", "flip", "foreign"]))
+    if kind == "foreign":
+        return draw(st.binary(max_size=200))
+    if kind == "cut":
+        return content[: draw(st.integers(0, len(content) - 1))]
+    broken = bytearray(content)
+    for _ in range(draw(st.integers(1, 8))):
+        broken[draw(st.integers(0, len(content) - 1))] ^= 1 << draw(st.integers(0, 7))
+    return bytes(broken)

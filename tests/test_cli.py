@@ -20,6 +20,8 @@ pytest.importorskip("pyarrow", reason="the command line needs the cli extra")
 import mixda
 from mixda.cli import run
 
+from .strategies import damaged
+
 GOLDEN = Path(__file__).parent / "golden"
 COMMANDS = ["", "fit", "adapt", "predict", "report", "info", "demo"]
 CENTERS = {"ok": (0.0, 0.0, 0.0), "worn": (4.0, 0.0, 1.0), "broken": (0.0, 4.0, -1.0)}
@@ -564,17 +566,3 @@ def test_damaged_files_never_crash_or_change_the_output(victims, tmp_path, capsy
         *(f"damaged.{name}" for name in commands),
         *(f"out.{name}" for name in ("csv", "gmm", "mixda")),
     }
-
-
-@st.composite
-def damaged(draw, content):
-    """Truncated, with flipped bits, or foreign bytes altogether."""
-    kind = draw(st.sampled_from(["cut", "flip", "foreign"]))
-    if kind == "foreign":
-        return draw(st.binary(max_size=200))
-    if kind == "cut":
-        return content[: draw(st.integers(0, len(content) - 1))]
-    broken = bytearray(content)
-    for _ in range(draw(st.integers(1, 8))):
-        broken[draw(st.integers(0, len(content) - 1))] ^= 1 << draw(st.integers(0, 7))
-    return bytes(broken)

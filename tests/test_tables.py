@@ -13,6 +13,8 @@ pytest.importorskip("pyarrow")
 
 from mixda.tables import class_names, expand_paths, open_table, write_table
 
+from .strategies import damaged
+
 
 @pytest.fixture
 def frame():
@@ -310,17 +312,3 @@ def test_damaged_files_are_read_or_refused(good_files, tmp_path_factory, data):
         assert np.isfinite(samples.X).all()
     assert "\n" not in message
     assert not message or "damaged" in message  # the name of the file
-
-
-@st.composite
-def damaged(draw, content):
-    """Truncated, with flipped bits, or foreign bytes altogether."""
-    kind = draw(st.sampled_from(["cut", "flip", "foreign"]))
-    if kind == "foreign":
-        return draw(st.binary(max_size=200))
-    if kind == "cut":
-        return content[: draw(st.integers(0, len(content) - 1))]
-    broken = bytearray(content)
-    for _ in range(draw(st.integers(1, 8))):
-        broken[draw(st.integers(0, len(content) - 1))] ^= 1 << draw(st.integers(0, 7))
-    return bytes(broken)

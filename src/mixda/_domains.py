@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mixda._validation import Array
+from mixda._em_search import units_of
 from mixda.chunks import ChunkSource
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import Mixture
@@ -114,17 +114,6 @@ def split_domains(samples: Samples, name: str) -> dict[str, Samples]:
     return parts
 
 
-def have_mixed_units(X: Array) -> bool:
-    """Whether standard deviations differ by more than a factor of a hundred, constants aside.
-
-    Features in one unit, such as pixels, are better left alone: standardising blows up the noise
-    of those that hardly vary (it costs 5 to 10 points of accuracy on the scanned digits).
-    """
-    spread = X.std(axis=0)
-    varying = spread[spread > 1e-12 * np.abs(X).max(axis=0)]
-    return varying.size > 0 and bool(varying.max() > 100.0 * varying.min())
-
-
 def fit_domain(
     name: str, samples: Samples, components: int | str | None, seed: int, verbose: bool
 ) -> Mixture:
@@ -133,12 +122,9 @@ def fit_domain(
     An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
     """
     X = samples.X
-    mixed_units = have_mixed_units(X)
-    mean, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if mixed_units:
-        mean, spread = X.mean(axis=0), X.std(axis=0)
-        spread[spread <= 1e-12 * np.abs(X).max(axis=0)] = 1.0
-    Z = (X - mean) / spread
+    unit = units_of(X.std(axis=0), np.abs(X).max(axis=0), "auto")
+    mean = X.mean(axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
+    Z = (X - mean) / unit
     settings: dict[str, Any] = {"random_state": seed, "verbose": verbose}
     if samples.y is None:
         if components is None:
@@ -148,10 +134,10 @@ def fit_domain(
         mixture = fit_labeled_mixture(Z, samples.y, components or COMPONENTS, **settings)  # type: ignore[arg-type]
     return replace(
         mixture,
-        means=mixture.means * spread + mean,
-        stds=mixture.stds * spread,
+        means=mixture.means * unit + mean,
+        stds=mixture.stds * unit,
         feature_names=samples.feature_names,
-        info={"name": name, "n_samples": len(X), "preprocessing": [], "mixed_units": mixed_units},
+        info={"name": name, "n_samples": len(X), "preprocessing": []},
     )
 
 

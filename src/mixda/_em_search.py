@@ -19,6 +19,7 @@ from mixda.mixture import Mixture
 
 _LEAST_STD = 10.0 / LARGEST  # the least floor
 _RELATIVE_FLOOR = 1e-3  # of a feature's standard deviation
+_MIXED_UNITS = 100.0  # ratio of spreads from which on features are of different units
 _SEED_ROWS = 10_000  # seeding looks at no more rows than this (or 20 per component)
 _PATIENCE = 2  # rungs of the BIC ladder without progress before it ends
 
@@ -255,6 +256,20 @@ def check_varies(spread: Array, low: Array, high: Array) -> None:
     least = _LEAST_STD / _RELATIVE_FLOOR
     if spread.max() < least and (high > low).any():
         raise ValueError(f"X varies by less than {least:.0e}, too little for squares; rescale it.")
+
+
+def units_of(spread: Array, largest: Array, standardize: bool | str) -> Array:
+    """Return the unit in which each feature is fitted: its spread if standardised, else 1.
+
+    "auto" standardises if the spreads of features that vary differ by more than a factor of a
+    hundred. Features in one unit, such as pixels, are better left alone: standardising blows up
+    the noise of those that hardly vary.
+    """
+    varies = spread > 1e-12 * largest
+    if standardize == "auto":
+        some = spread[varies]
+        standardize = some.size > 0 and bool(some.max() > _MIXED_UNITS * some.min())
+    return np.where(varies & bool(standardize), spread, 1.0)
 
 
 def floor_of(min_std: Any, center: Array, spread: Array) -> Array:

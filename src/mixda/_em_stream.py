@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mixda._chunk_rows import Key
 from mixda._em_passes import Moments, Passes
-from mixda._em_search import Problem, Search, Settings, check_varies, floor_of
+from mixda._em_search import Problem, Search, Settings, check_varies, floor_of, units_of
 from mixda._em_steps import SuffStats, m_step
 from mixda._executors import executor_for
 from mixda._progress import Progress
@@ -22,7 +22,6 @@ from mixda.chunks import ChunkSource
 from mixda.mixture import Mixture
 
 _STEPWISE_DECAY = 0.7  # of the step size, between 1/2 (quick) and 1 (careful)
-_MIXED_UNITS = 100.0  # ratio of standard deviations from which on features are standardised
 _STEPWISE_ROUNDS = 16  # at least, if there are as many parts
 
 
@@ -50,7 +49,6 @@ class Fitted:
     mixture: Mixture
     n: int
     weight: float
-    mixed_units: bool = False  # whether it was found in standard units
 
 
 def fit_source(
@@ -97,7 +95,6 @@ def fit_source(
             replace(searches[key].mixture(moments[key].mean), feature_names=source.feature_names),
             moments[key].n,
             moments[key].weight,
-            bool((problems[key].unit != 1.0).any()),
         )
         for key in moments
     ]
@@ -217,12 +214,9 @@ def _problems(
     for key, m in moments.items():
         whole = domains[key[0]]
         check_varies(whole.spread, whole.low, whole.high)
-        unit, center = np.ones(len(m.mean)), whole.mean
-        varies = whole.spread > 1e-12 * np.maximum(np.abs(whole.low), np.abs(whole.high))
-        spread = whole.spread[varies]
-        mixed = spread.size > 0 and spread.max() > _MIXED_UNITS * spread.min()
-        if mixed if standardize == "auto" else standardize:
-            unit, center = np.where(varies, whole.spread, 1.0), np.zeros(len(m.mean))
+        largest = np.maximum(np.abs(whole.low), np.abs(whole.high))
+        unit = units_of(whole.spread, largest, standardize)
+        center = np.zeros(len(m.mean)) if (unit != 1.0).any() else whole.mean
         floor = unit * floor_of(min_std, center, whole.spread / unit)
         if limit:
             limited = settings.limited(min(len(m.distinct), max(1, m.n // limit)))

@@ -347,8 +347,7 @@ def fit_domains(
     found = {}
     for domain, parts in domains.items():
         labeled = _labeled(parts, class_prior, classes) if source.has_label else parts[0].mixture
-        info = {"n_samples": sum(p.n for p in parts), "mixed_units": parts[0].mixed_units}
-        found[domain] = replace(labeled, info=info)
+        found[domain] = replace(labeled, info={"n_samples": sum(p.n for p in parts)})
     return found
 
 
