@@ -71,7 +71,7 @@ def test_table_by_hand(tmp_path):
         "2.25",
         "4.00",
     ]
-    assert "commit abc, 2 cores" in text
+    assert "by commit abc, 2 cores" in text
 
 
 def test_one_decision_per_method_if_asked(tmp_path):

@@ -130,12 +130,12 @@ def _tests(ranking: Ranking) -> str:
 
 
 def _origin(one: Table) -> str:
-    def values(name: str) -> str:
-        return ", ".join(sorted({str(record.get(name)) for record in one.records}))
-
+    cores = ", ".join(sorted({str(record.get("cores")) for record in one.records}))
     dates = sorted(record["date"][:10] for record in one.records)
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    return f"Made {span}, commit {values('commit')}, {values('cores')} cores, one thread per cell."
+    commits = {record.get("commit") for record in one.records}
+    code = ", ".join(sorted(f"commit {c}" if c else "an installed mixda" for c in commits))
+    return f"Made {span} by {code}, {cores} cores, one thread per cell."
 
 
 def _title(one: Table) -> str:
