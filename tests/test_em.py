@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 
 from mixda import Mixture, fit_labeled_mixture, fit_mixture
 from mixda._em_steps import Parameters, SuffStats, e_step, m_step
@@ -149,15 +152,22 @@ def test_37_chunks_give_the_mixture_of_one(weighted):
     assert_close(one, many, 1e-8)
 
 
-def test_threads_do_not_change_the_mixture():
-    from threadpoolctl import threadpool_limits
-
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor makes one thread")
+def test_threads_do_not_change_the_mixture(monkeypatch):
+    used = []
+    monkeypatch.setattr(
+        "mixda._threads.ThreadPoolExecutor", lambda n: used.append(n) or ThreadPoolExecutor(n)
+    )
     X, _ = blobs(n=40_000, d=16)  # large enough for the pool of threads
-    many = fit_mixture(X, 4, random_state=0, max_iter=3)
-    with threadpool_limits(1):
-        one = fit_mixture(X, 4, random_state=0, max_iter=3)
-    assert_close(one, many, 1e-12)
-    assert many == fit_mixture(X, 4, random_state=0, max_iter=3)
+    one, two, again = (fit_with(threads, X) for threads in (1, 2, 2))
+    assert used == [2, 2]
+    assert_close(one, two, 1e-12)
+    assert two == again
+
+
+def fit_with(threads, X):
+    with threadpool_limits(threads):
+        return fit_mixture(X, 4, random_state=0, max_iter=3)
 
 
 def test_an_offset_of_1e7_keeps_the_variances():
@@ -194,6 +204,12 @@ def test_samples_of_weight_zero_are_not_seen():
     p = fit_labeled_mixture(far, np.r_[y, [9] * 5], sample_weight=weight)
     assert p.classes[-1] == 9
     assert p.class_proportions[-1] == 0.0
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1])
+def test_samples_of_weight_zero_do_not_count_for_the_components(n_jobs):
+    with pytest.raises(ValueError, match="n_components=3 is more than the 1 sample"):
+        fit_mixture([[0.0], [1.0], [2.0]], 3, sample_weight=[1, 0, 0], n_jobs=n_jobs)
 
 
 def test_the_automatic_floor_is_the_documented_formula():

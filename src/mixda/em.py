@@ -144,9 +144,9 @@ def fit_mixture(
     given, X = X, check_X(X)
     if init is not None:
         settings = settings.starting_from(init, X.shape[1])
-    settings.check_rows(len(X))
     rng = check_random_state(random_state)
     X, weight, _ = weighed(X, sample_weight)
+    settings.check_rows(len(X))
     moments = moments_of(X, weight)
     check_varies(moments.spread, moments.low, moments.high)
     floor = floor_of(min_std, moments.mean, moments.spread)
