@@ -206,6 +206,21 @@ def test_names_of_features_and_kinds_of_classes_come_from_the_files(tmp_path):
     assert found.classes.tolist() == list(range(11))  # integers, in their own order
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_names_of_columns_and_the_number_of_samples_are_noted_wherever_a_fit_runs(weighted):
+    X, y, _ = blobs(n=60)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    weight = np.arange(60) % 3 if weighted else None  # every third sample is not seen
+    for fit in (
+        lambda **o: fit_mixture(frame, 2, **o),
+        lambda **o: fit_labeled_mixture(frame, y, **o),
+    ):
+        for jobs in (None, 1):
+            found = fit(sample_weight=weight, random_state=0, n_jobs=jobs)
+            assert found.feature_names == tuple("abcde")
+            assert found.info == {"n_samples": 40 if weighted else 60}
+
+
 def test_batches_from_functions_lists_and_generators():
     X, y, domain = blobs()
     cuts = [slice(k, k + 70) for k in range(0, len(X), 70)]

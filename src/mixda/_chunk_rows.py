@@ -75,6 +75,13 @@ class Rows:
             yield (domains.names[of], labels.names[name]), self.X[rows], weight
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a dataframe, if they are texts and all different."""
+    columns = list(getattr(X, "columns", ()))
+    named = columns and all(isinstance(name, str) for name in columns)
+    return tuple(columns) if named and len(set(columns)) == len(columns) else None
+
+
 def weighed(X: Array, sample_weight: ArrayLike | None) -> tuple[Array, Array | None, Any]:
     """Return the samples of positive weight, weights of mean one, and which rows were kept."""
     if sample_weight is None:

@@ -92,11 +92,15 @@ def fit_source(
         Fitted(
             key[0],
             names.get(key[1]),
-            replace(searches[key].mixture(moments[key].mean), feature_names=source.feature_names),
-            moments[key].n,
-            moments[key].weight,
+            replace(
+                searches[key].mixture(of.mean),
+                feature_names=source.feature_names,
+                info={"n_samples": of.n},
+            ),
+            of.n,
+            of.weight,
         )
-        for key in moments
+        for key, of in moments.items()
     ]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixda._chunk_files import file_parts
-from mixda._chunk_rows import Column, Rows, encode, rows_per_block, weighed
+from mixda._chunk_rows import Column, Rows, column_names, encode, rows_per_block, weighed
 from mixda._validation import check_choice, check_names, check_positive_int, check_X
 
 Batches = Callable[[], Iterable[Any]]
@@ -171,6 +171,7 @@ def from_arrays(
     return ChunkSource(
         parts,
         d,
+        column_names(X),
         has_label=labels is not None,
         has_domain=domains is not None,
         nbytes=8 * n * d,

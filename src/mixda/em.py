@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mixda._chunk_rows import weighed
+from mixda._chunk_rows import column_names, weighed
 from mixda._em_passes import distinct_rows, moments_of
 from mixda._em_search import Problem, Search, Settings, check_varies, floor_of
 from mixda._em_steps import CHUNK_VALUES, Chunk, expectation
@@ -157,7 +157,8 @@ def fit_mixture(
         thread_map(X.size >= 2 * CHUNK_VALUES) as run,
         Progress(max_iter, "EM", verbose) as progress,
     ):
-        return _noted(_fit_memory(problem, X, weight, rows, rng, run, progress, ""), given)
+        found = _fit_memory(problem, X, weight, rows, rng, run, progress, "")
+    return replace(found, feature_names=column_names(given), info={"n_samples": len(X)})
 
 
 def fit_labeled_mixture(
@@ -267,7 +268,7 @@ def fit_labeled_mixture(
                 problem, part, part_weight, chosen[code], rng, run, progress, title
             )
             parts.append(Fitted(None, names[code], mixture, len(part), mass))
-    return _noted(_labeled(parts, class_prior, names), given)
+    return replace(_labeled(parts, class_prior, names), feature_names=column_names(given))
 
 
 def fit_domains(
@@ -344,11 +345,10 @@ def fit_domains(
     domains: dict[str | None, list[Fitted]] = {}
     for part in fitted:
         domains.setdefault(part.domain, []).append(part)
-    found = {}
-    for domain, parts in domains.items():
-        labeled = _labeled(parts, class_prior, classes) if source.has_label else parts[0].mixture
-        found[domain] = replace(labeled, info={"n_samples": sum(p.n for p in parts)})
-    return found
+    return {
+        domain: _labeled(parts, class_prior, classes) if source.has_label else parts[0].mixture
+        for domain, parts in domains.items()
+    }
 
 
 def _source(
@@ -435,12 +435,5 @@ def _labeled(parts: list[Fitted], class_prior: str, classes: ArrayLike | None) -
         np.repeat(np.eye(len(names))[codes[order]], [p.n_components for p in found], axis=0),
         names,
         feature_names=found[0].feature_names,
+        info={"n_samples": sum(part.n for part in parts)},
     )
-
-
-def _noted(mixture: Mixture, X: Any) -> Mixture:
-    """Keep the columns' names, if they are texts, and the number of samples."""
-    columns = list(getattr(X, "columns", ()))
-    named = columns and all(isinstance(name, str) for name in columns)
-    names = tuple(columns) if named and len(set(columns)) == len(columns) else None
-    return replace(mixture, feature_names=names, info={"n_samples": len(X)})
