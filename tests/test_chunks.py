@@ -232,6 +232,20 @@ def test_batches_from_functions_lists_and_generators():
     assert_close(fit_domains(triples, random_state=0)["b"], alone)
 
 
+@pytest.mark.parametrize("weight", [None, np.ones(40)])
+def test_memory_maps_are_checked_when_they_are_read(tmp_path, weight):
+    def mapped(X):
+        np.save(tmp_path / "X.npy", X)
+        X = np.load(tmp_path / "X.npy", mmap_mode="r")
+        return chunks.from_arrays(X, sample_weight=weight)
+
+    small = np.random.default_rng(0).integers(0, 256, (40, 2)).astype(np.uint8)
+    small[:, 1] = 7  # at the floor, which is wrong if differences of bytes wrap around
+    assert_close(fit_mixture(mapped(small)), fit_mixture(small.astype(float)))
+    with pytest.raises(ValueError, match="^X .*NaN"):
+        fit_mixture(mapped(np.r_[np.ones(39), np.nan][:, None]))
+
+
 def test_missing_values_can_be_skipped(tmp_path):
     X, y, domain = blobs()
     frame = frame_of(X, y, domain)

@@ -131,7 +131,7 @@ def from_arrays(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        A memory map stays on disk.
+        A memory map stays on disk, unless there are weights.
     y, domain : array-like of shape (n,), optional
     sample_weight : array-like of shape (n,), optional
     rows : int, optional
@@ -149,6 +149,7 @@ def from_arrays(
     3
     """
     values = X if isinstance(X, np.memmap) and X.ndim == 2 and X.size else check_X(X)
+    on_disk = isinstance(values, np.memmap)
     if values.dtype.kind not in "fiu":
         raise ValueError(f"X must be real numbers, got an array of dtype {values.dtype}.")
     named = {"y": y, "domain": domain}
@@ -167,7 +168,7 @@ def from_arrays(
         None if domains is None else encode(domains.astype(str)),
         weight,
     )
-    parts = tuple(_ArrayPart(rows_of[k : k + step]) for k in range(0, n, step))
+    parts = tuple(_ArrayPart(rows_of[k : k + step], not on_disk) for k in range(0, n, step))
     return ChunkSource(
         parts,
         d,
@@ -265,13 +266,14 @@ def from_batches(batches: Batches | Iterable[Any]) -> ChunkSource:
 
 @dataclass(frozen=True, eq=False)
 class _ArrayPart:
-    """Rows in memory, or a view of a memory map, which is checked when it is read."""
+    """Rows in memory, or those of a memory map, which are checked when they are read."""
 
     rows: Rows
+    checked: bool
 
     def blocks(self) -> Iterator[Rows]:
         for block in self.rows.blocks():
-            yield replace(block, X=check_X(block.X)) if isinstance(block.X, np.memmap) else block
+            yield block if self.checked else replace(block, X=check_X(block.X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +308,7 @@ class _SpooledPart:
 
     def blocks(self) -> Iterator[Rows]:
         X = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        return _ArrayPart(Rows(X, self.label, self.domain)).blocks()
+        return _ArrayPart(Rows(X, self.label, self.domain), checked=False).blocks()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "folder": None}  # only this process deletes it
