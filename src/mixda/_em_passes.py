@@ -32,7 +32,7 @@ class Moments:
     squares: Array  # sum of weight times squared distance from the mean
     low: Array
     high: Array
-    distinct: frozenset[bytes]  # no more than the pass was asked for
+    distinct: frozenset[bytes]  # of each part no more than asked for
     counts: tuple[tuple[int, int], ...]  # rows per part: (part, rows)
 
     @property
@@ -51,21 +51,21 @@ class Moments:
             self.squares + other.squares + apart**2 * (self.weight * other.weight / weight),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
-            max(self.distinct, other.distinct, self.distinct | other.distinct, key=len),
+            self.distinct | other.distinct,
             self.counts + other.counts,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a sample and their weights."""
+class Sample:
+    """Some rows and their weights."""
 
     x: Array
     weight: Array
 
-    def merge(self, other: Rows) -> Rows:
+    def merge(self, other: Sample) -> Sample:
         """Return both, in order."""
-        return Rows(np.vstack([self.x, other.x]), np.concatenate([self.weight, other.weight]))
+        return Sample(np.vstack([self.x, other.x]), np.concatenate([self.weight, other.weight]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Passes:
         task = partial(_moments, by=(self.by_label, self.by_domain), enough=enough)
         return self.executor.fold(task, merged, range(self.n_parts))
 
-    def rows(self, moments: Mapping[Key, Moments], wanted: Mapping[Key, Any]) -> dict[Key, Rows]:
+    def rows(self, moments: Mapping[Key, Moments], wanted: Mapping[Key, Any]) -> dict[Key, Sample]:
         """Return the rows of each mixture whose numbers, in the order of reading, are wanted."""
         numbers: dict[int, dict[Key, Any]] = {}
         for key, chosen in wanted.items():
@@ -163,9 +163,9 @@ def distinct_rows(x: Array, enough: int) -> frozenset[bytes]:
 
 def _rows(
     index: int, part: Any, by: tuple[bool, bool], numbers: Mapping[int, Mapping[Key, NDArray[Any]]]
-) -> dict[Key, Rows]:
+) -> dict[Key, Sample]:
     wanted = numbers[index]
-    found: dict[Key, Rows] = {}
+    found: dict[Key, Sample] = {}
     seen = dict.fromkeys(wanted, 0)
     for block in part.blocks():
         for key, x, weight in block.groups(*by):
@@ -175,7 +175,7 @@ def _rows(
             rows = wanted[key][start:stop] - seen[key]
             seen[key] += len(x)
             w = np.ones(len(rows)) if weight is None else weight[rows]
-            found = merged(found, {key: Rows(np.array(x[rows], order="C"), w)})
+            found = merged(found, {key: Sample(np.array(x[rows], order="C"), w)})
     return found
 
 
