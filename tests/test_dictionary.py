@@ -365,7 +365,29 @@ def test_a_class_absent_from_a_source_is_learned_from_the_others(toy):
     half = fit_labeled_mixture(X[0][y[0] == 0], y[0][y[0] == 0], n_components=5, classes=[0, 1])
     d = learn_dictionary([half, *sources[1:]], target)
     assert d.target.classes.tolist() == [0, 1]
-    assert np.isfinite(d.history.loss).all()
+    assert np.mean(d.target.predict(X[-1]) == y[-1]) > 0.97
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e-7, 1e5])
+def test_coordinates_do_not_depend_on_the_unit(toy, unit):
+    sources, target, *_ = toy[0]
+
+    def scaled(p):
+        return replace(p, means=unit * p.means, stds=unit * p.stds)
+
+    expected = learn_dictionary(sources, target, n_iter=10)
+    found = learn_dictionary([scaled(p) for p in sources], scaled(target), n_iter=10)
+    assert np.allclose(found.coordinates, expected.coordinates, atol=1e-6)
+    assert np.allclose(found.history.loss / unit**2, expected.history.loss, rtol=1e-6)
+
+
+def test_atoms_keep_their_floor_and_the_names(toy):
+    sources, target, *_ = toy[0]
+    named = [replace(p, feature_names=("x", "y")) for p in (*sources, target)]
+    wide = replace(named[0], stds=np.where(np.arange(2) < 1, 1e6, 0.01) * np.ones((10, 2)))
+    d = learn_dictionary([wide, *named[1:-1]], named[-1], min_std=0.01, precision="float32")
+    assert min(atom.stds.min() for atom in d.atoms) >= 0.01
+    assert d.target.feature_names == ("x", "y")
 
 
 @pytest.mark.parametrize(

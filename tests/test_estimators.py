@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mixda import Mixture, barycenter, datasets, fit_labeled_mixture
-from mixda.estimators import GMMWBT, DomainEncoder, GMMDaDiL, MLPEncoder
+from mixda import Mixture, barycenter, datasets, fit_labeled_mixture, smw2
+from mixda.estimators import GMMWBT, WBT, DaDiL, DomainEncoder, GMMDaDiL, MLPEncoder
 
 ESTIMATORS = [GMMWBT, GMMDaDiL]
 both = pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -383,3 +383,38 @@ def test_infinite_classes_and_endless_ids_are_refused():
         GMMWBT().fit(X, np.where(y == 0, np.inf, 1.0), sample_domain=ids)
     with pytest.raises(ValueError, match="must hold integers"):
         GMMWBT().fit(X, y, sample_domain=np.where(ids < 0, -1e30, 1e30))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GMMWBT(classifier="map"),
+        GMMDaDiL(classifier="map"),
+        GMMDaDiL(),
+        DaDiL(method="R", n_epochs=20),
+        DaDiL(method="E", n_epochs=20),
+        WBT(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_source_need_have_all_classes(model, seed):
+    rng = np.random.default_rng(seed)
+    centers, classes = 6.0 * np.array([[0, 0], [1, 0], [0, 1]]), np.repeat(np.arange(3), 40)
+
+    def domain(shift):
+        return rng.normal(size=(120, 2)) + centers[classes] + shift
+
+    X = np.vstack([*(domain(0.3 * k)[classes != k] for k in range(3)), domain([1.0, 0.5])])
+    y = np.concatenate([*(classes[classes != k] for k in range(3)), np.full(120, -1)])
+    ids = np.repeat([1, 2, 3, -4], [80, 80, 80, 120])
+    fitted = clone(model).set_params(random_state=0).fit(X, y, sample_domain=ids)
+    assert fitted.score(X[-120:], classes) > 0.95
+
+
+def test_one_hot_source_weights_give_that_source():
+    task = datasets.make_shifted_toy(random_state=2).as_task()
+    model = GMMWBT(source_weights=[0, 1, 0], random_state=0)
+    model.fit(task.X, task.y, sample_domain=task.sample_domain)
+    distance = smw2(model.barycenter_.mixture, model.source_mixtures_[1])
+    assert distance == pytest.approx(0.0, abs=1e-6)

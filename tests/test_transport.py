@@ -278,6 +278,18 @@ def test_exact_plans_do_not_depend_on_the_unit(scale):
     np.testing.assert_allclose(sum(duals), found.value, rtol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-10, 1e-7, 1.0, 1e5])
+def test_potentials_of_an_assignment_are_feasible_in_any_unit(scale):
+    rng = np.random.default_rng(0)
+    p, q = (random_mixture(rng, 20, 3, uniform=True) for _ in range(2))
+    p, q = (Mixture(m.weights, scale * m.means, scale * m.stds) for m in (p, q))
+    found = transport_plan(p, q)
+    u, v = found.potentials
+    slack = (found.cost - u[:, None] - v) / found.cost.max()
+    assert slack.min() > -1e-12
+    assert np.abs(slack[found.plan > 0]).max() < 1e-12
+
+
 @pytest.mark.parametrize(
     "warm_start", ["x", (np.zeros(2), np.zeros(3)), (np.full(2, np.nan), np.zeros(2))]
 )

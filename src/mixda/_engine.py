@@ -105,6 +105,8 @@ class Engine:
             ]
         ).astype(dtype)
         self.is_labeled = [v is not None for v in labels]
+        has = [np.ones(nc) if v is None else v.any(axis=0) for v in labels]
+        self.has = [None if row.all() else row.astype(np.float64) for row in has]
         self.starts = np.cumsum([0, *(len(cloud) for cloud in clouds)])
         self.norms, self.label_norms = _row_norms(self.points), _row_norms(self.stacked_labels)
         self.weights = list(weights)
@@ -147,6 +149,10 @@ class Engine:
         offsets = np.arange(self.n_atoms) * self.n_components
         columns = np.stack([plan.columns for plan in maps], axis=1) + offsets
         weights: Array = state.masses.ravel()[columns] @ lam
+        has = self.has[l]
+        if has is not None:  # components of a class that the domain lacks are not its business
+            share = (state.labels @ has)[columns] @ lam
+            weights = weights * share if (weights * share).sum() > 0 else weights
         weights = weights / weights.sum()
 
         domain = slice(self.starts[l], self.starts[l + 1])

@@ -84,7 +84,8 @@ class Block:
         then jump from plan to plan without resting, and atoms never move (CWRU: 87 instead of
         100 %).
         """
-        held = self.damping * float(np.trace(quadratic)) / len(lam) + 1e-12
+        size = float(np.trace(quadratic)) / len(lam)
+        held = self.damping * (size if size > 0 else 1.0)
         return minimize_on_simplex(quadratic + held * np.eye(len(lam)), linear + held * lam)
 
 

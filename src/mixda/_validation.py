@@ -130,6 +130,13 @@ def check_number(
     return float(value)
 
 
+def check_tol(tol: Any) -> float:
+    """Return a relative change at which to stop; a negative one, also -inf, means never."""
+    if not isinstance(tol, (int, float, np.number)) or np.isnan(tol):
+        raise ValueError(f"tol must be a number, got {tol!r}.")
+    return float(tol)
+
+
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Return `value` if it is one of `choices`."""
     if not any(value is choice or value == choice for choice in choices):
@@ -150,3 +157,23 @@ def check_random_state(random_state: Any) -> np.random.Generator:
         f"random_state must be None, a non-negative integer or a numpy generator, "
         f"got {random_state!r}."
     )
+
+
+def encode_classes(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Names of the classes and, for each sample, the place of its class among them."""
+    y = check_names(y, "y")
+    if len(y) != n:
+        raise ValueError(f"y has length {len(y)}, but X has {n} samples.")
+    present, codes = np.unique(y, return_inverse=True)
+    if classes is None:
+        return present, codes
+    names = check_names(classes, "classes")
+    if (names.dtype.kind == "U") != (present.dtype.kind == "U"):
+        raise ValueError("y and classes must both be strings or both be numbers.")
+    if len(np.unique(names)) != len(names):
+        raise ValueError(f"classes must be different names, got {names.tolist()!r}.")
+    unknown = np.setdiff1d(present, names)
+    if unknown.size:
+        raise ValueError(f"y holds {unknown.tolist()!r}, not among classes {names.tolist()!r}.")
+    order = np.argsort(names)
+    return names, order[np.searchsorted(names, present, sorter=order)][codes]

@@ -22,6 +22,7 @@ from mixda._validation import (
     check_positive_int,
     check_random_state,
     check_simplex,
+    check_tol,
 )
 from mixda.mixture import Mixture
 from mixda.transport import (
@@ -36,6 +37,8 @@ from mixda.transport import (
 )
 
 MANY = 8  # inputs or domains, from which on threads share their plans
+_BETAS = ("auto", "max")
+_LARGEST_BETA = 1e8  # times the features' costs; they keep half of the digits
 _GRAM_ROWS = 4096  # components in all, beyond which their inner products (128 MB) are not kept
 
 
@@ -98,7 +101,8 @@ def barycenter(
         Weights of the barycentre's components. "start" keeps those of the mixture it starts from,
         so that one-hot λ gives back that very input; "uniform" is the paper's choice.
     init : "input", "random" or Mixture
-        Where the fixed point starts: at the input with the largest coordinate (resampled
+        Where the fixed point starts: at the input with the largest coordinate (of several, the
+        one with the most components; if it lacks a class, all inputs together; resampled
         systematically to `n_components` when sizes differ), as in the paper at means drawn from
         N(0, I) with unit deviations and uniform labels, or at a given mixture.
     max_iter, tol : int, float
@@ -122,10 +126,10 @@ def barycenter(
     mixtures = list(mixtures)
     if not mixtures:
         raise ValueError("mixtures is empty; a barycentre needs at least one mixture.")
-    check_same_features(mixtures)
+    names = check_same_features(mixtures)
     C = len(mixtures)
     lam = np.full(C, 1.0 / C) if weights is None else check_simplex(weights, "weights", C)
-    max_iter = check_positive_int(max_iter, "max_iter")
+    max_iter, tol = check_positive_int(max_iter, "max_iter"), check_tol(tol)
     clouds = [features(m) for m in mixtures]
     rng = check_random_state(random_state)
     start = _start(mixtures, lam, n_components, init, component_weights, rng)
@@ -133,7 +137,7 @@ def barycenter(
     labeled = [v for v in labels if v is not None]
     if len(labeled) < C:
         labeled = []
-    beta = _constant_beta(beta, clouds) if labeled else 0.0
+    beta = constant_beta(beta, clouds) if labeled else 0.0
     points, points_labels = np.vstack(clouds), np.vstack(labeled) if labeled else None
     label_costs = None
     if points_labels is not None and start_labels is not None:
@@ -161,9 +165,8 @@ def barycenter(
     B = image @ points
     d = start.n_features
     B_labels = None if points_labels is None else _as_labels(image @ points_labels)
-    mixture = Mixture(
-        start.weights, B[:, :d], np.maximum(B[:, d:], 0.0), B_labels, classes if labeled else None
-    )
+    named = classes if labeled else None, names
+    mixture = Mixture(start.weights, B[:, :d], np.maximum(B[:, d:], 0.0), B_labels, *named)
     plans = tuple(plan.toarray() for plan in result.plans)
     return BarycenterResult(mixture, np.array(result.history), plans, beta, result.converged)
 
@@ -258,7 +261,8 @@ def fixed_point(
         history.append(
             float(sum(x * p.value(c) for x, p, c in zip(lam, found, costs, strict=True)))
         )
-        resting = len(history) > 1 and history[-2] - history[-1] <= tol * abs(history[-2])
+        change = np.inf if len(history) < 2 else abs(history[-2] - history[-1])
+        resting = change <= tol * abs(history[-1])
         resting |= all(new.same_as(old) for new, old in zip(found, previous, strict=True))
         if resting or len(history) >= max_iter:
             return FixedPoint(found, history, resting)
@@ -319,12 +323,17 @@ def split_costs(
     return [c + resolve_beta(beta, c) * v for c, v in zip(blocks, label_blocks, strict=True)]
 
 
-def _constant_beta(beta: Beta, clouds: Sequence[Array]) -> float | str:
-    if isinstance(beta, str) and beta == "max":
-        return "max"
-    if not isinstance(beta, str) or beta != "auto":
-        return resolve_beta(beta, np.zeros((1, 1)))
-    return auto_beta(clouds)
+def constant_beta(beta: Beta, clouds: Sequence[Array]) -> float | str:
+    """Return the number behind `beta` for all pairs of inputs, or "max", which has none."""
+    if isinstance(beta, str):
+        return auto_beta(clouds) if beta == "auto" else check_choice(beta, "beta", _BETAS)
+    number = resolve_beta(beta, np.zeros((1, 1)))
+    if number > _LARGEST_BETA and number > _LARGEST_BETA * auto_beta(clouds):
+        raise ValueError(
+            f"beta={number:g} is more than {_LARGEST_BETA:g} times the largest cost between "
+            "components, so that rounding would erase their features; use 'auto'."
+        )
+    return number
 
 
 def auto_beta(clouds: Sequence[Array]) -> float:
@@ -341,7 +350,7 @@ def _start(
     component_weights: str | ArrayLike,
     rng: np.random.Generator,
 ) -> Mixture:
-    origin = init if isinstance(init, Mixture) else mixtures[int(np.argmax(lam))]
+    origin = init if isinstance(init, Mixture) else _origin(mixtures, lam)
     check_same_features([origin, *mixtures])
     K = origin.n_components if n_components is None else n_components
     K = check_positive_int(K, "n_components")
@@ -366,6 +375,22 @@ def _start(
         labels = np.full((K, nc), 1.0 / nc) if nc else None
         return Mixture(weights, means, np.ones_like(means), labels, origin.classes)
     return resample(origin, weights)
+
+
+def _origin(mixtures: Sequence[Mixture], lam: Array) -> Mixture:
+    """Return the largest of the inputs with the largest coordinate; all, if it lacks a class."""
+    heaviest = [m for m, x in zip(mixtures, lam, strict=True) if x >= lam.max() * (1.0 - 1e-9)]
+    origin = max(heaviest, key=lambda m: m.n_components)
+    used = [m for m, x in zip(mixtures, lam, strict=True) if x > 0]
+    (own, *labels), classes = align_labels([origin, *used])
+    if own is None or any(v is None for v in labels):
+        return origin
+    everyone = np.vstack([v for v in labels if v is not None])
+    if not (everyone.any(axis=0) & ~own.any(axis=0)).any():
+        return origin
+    weights = np.concatenate([x * m.weights for x, m in zip(lam[lam > 0], used, strict=True)])
+    means, stds = (np.vstack([getattr(m, name) for m in used]) for name in ("means", "stds"))
+    return Mixture(weights / weights.sum(), means, stds, everyone, classes)
 
 
 def resample(p: Mixture, weights: Array) -> Mixture:

@@ -26,11 +26,12 @@ from mixda._validation import (
     check_positive_int,
     check_random_state,
     check_simplex,
+    check_tol,
     check_X,
 )
-from mixda.barycenters import auto_beta, barycenter
+from mixda.barycenters import barycenter, constant_beta
 from mixda.mixture import Mixture
-from mixda.transport import Beta, align_labels, check_same_features, features, resolve_beta
+from mixda.transport import Beta, align_labels, check_same_features, features
 
 OPTIMIZERS = ("block", "adam", "gradient")
 _MASS_RATE = 0.1  # of the way to freely chosen weights, per step
@@ -137,9 +138,9 @@ class Dictionary:
 
         weights, labels = mean("weights"), mean("labels")
         labels = labels / labels.sum(axis=1, keepdims=True)
-        return Mixture(
-            weights / weights.sum(), mean("means"), mean("stds"), labels, self.atoms[0].classes
-        )
+        first = self.atoms[0]
+        named = first.classes, first.feature_names
+        return Mixture(weights / weights.sum(), mean("means"), mean("stds"), labels, *named)
 
 
 def learn_dictionary(
@@ -224,6 +225,11 @@ def learn_dictionary(
     -------
     Dictionary
 
+    Notes
+    -----
+    A source that lacks a class is compared with the other components of its reconstruction only:
+    otherwise the mass of its own classes would have to go to those of the class that it lacks.
+
     References
     ----------
     .. [1] E. Fernandes Montesuma, F. Ngolè Mboula and A. Souloumiac, "Lighter, better, faster
@@ -241,8 +247,8 @@ def learn_dictionary(
     (array([0, 1]), (3, 2))
     """
     sources = list(sources)
-    _check_domains(sources, target)
-    n_iter = check_positive_int(n_iter, "n_iter")
+    names = _check_domains(sources, target)
+    n_iter, tol = check_positive_int(n_iter, "n_iter"), check_tol(tol)
     K = max(q.n_components for q in sources) if n_components is None else n_components
     K, C = check_positive_int(K, "n_components"), check_positive_int(n_atoms, "n_atoms")
     check_choice(component_weights, "component_weights", ("fixed", "learned"))
@@ -255,15 +261,13 @@ def learn_dictionary(
 
     labels, classes = align_labels(sources)
     clouds = [features(q) for q in (*sources, target)]
-    if isinstance(beta, str) and beta == "auto":
-        beta = auto_beta(clouds)
-    elif not isinstance(beta, str) or beta != "max":
-        beta = resolve_beta(beta, np.zeros((1, 1)))
+    beta = constant_beta(beta, clouds)
     masses = [q.weights for q in (*sources, target)]
     engine = Engine(clouds, [*labels, None], masses, C, K, beta, precision)
     floor = _floor(min_std, [*sources, target])
     steps = _optimizer(optimizer, learning_rate, damping)
-    problem = _Problem(engine, floor, classes, steps, component_weights == "learned", tracked)
+    learn_masses = component_weights == "learned"
+    problem = _Problem(engine, floor, (classes, names), steps, learn_masses, tracked)
     if isinstance(init, Dictionary):
         state = _start_from_dictionary(engine, init, classes)
     elif check_choice(init, "init", ("sources", "random")) == "sources":
@@ -288,12 +292,12 @@ class _Problem:
         self,
         engine: Engine,
         floor: Array,
-        classes: Any,
+        names: tuple[Any, tuple[str, ...] | None],
         optimizer: Optimizer,
         learn_masses: bool,
         samples: list[Array] | None,
     ) -> None:
-        self.engine, self.floor, self.classes = engine, floor, classes
+        self.engine, self.floor, self.names = engine, floor, names  # of classes and features
         self.optimizer, self.learn_masses, self.samples = optimizer, learn_masses, samples
 
     def learn(
@@ -370,7 +374,7 @@ class _Problem:
         labels = state.labels.astype(np.float64).reshape(C, K, -1)
         labels = labels / labels.sum(axis=2, keepdims=True)
         atoms = tuple(
-            Mixture(w / w.sum(), z[:, :d], np.maximum(z[:, d:], 0.0), v, self.classes)
+            Mixture(w / w.sum(), z[:, :d], np.maximum(z[:, d:], self.floor), v, *self.names)
             for w, z, v in zip(state.masses, points, labels, strict=True)
         )
         offsets = np.arange(C) * K
@@ -385,7 +389,7 @@ class _Problem:
         return Dictionary(atoms, state.coordinates.copy(), engine.beta, alignments, history)
 
 
-def _check_domains(sources: Sequence[Mixture], target: Mixture) -> None:
+def _check_domains(sources: Sequence[Mixture], target: Mixture) -> tuple[str, ...] | None:
     if not sources:
         raise ValueError("sources is empty; at least one labelled mixture is needed.")
     unlabeled = [i for i, q in enumerate(sources) if q.labels is None]
@@ -393,7 +397,7 @@ def _check_domains(sources: Sequence[Mixture], target: Mixture) -> None:
         raise ValueError(
             f"source {unlabeled[0]} has no labels; fit every source with fit_labeled_mixture."
         )
-    check_same_features([*sources, target])
+    return check_same_features([*sources, target])
 
 
 def _resting(losses: Sequence[float], tol: float, span: int = 5) -> bool:
@@ -461,6 +465,12 @@ def _start_from_sources(
     maps = [plan / plan.sum(axis=1, keepdims=True) for plan in found.plans]
     images = np.stack([T @ features(q) for T, q in zip(maps, sources, strict=True)])
     image_labels = np.stack([T @ v for T, v in zip(maps, labels, strict=True)])
+    classes = np.asarray(found.mixture.labels).argmax(axis=1)
+    has = np.stack([np.asarray(v)[:, classes].any(axis=0) for v in labels])[:, :, None]
+    if not has.all():  # a class that a source lacks starts where the others have it
+        share = has / has.sum(axis=0)
+        images = np.where(has, images, (share * images).sum(axis=0))
+        image_labels = np.where(has, image_labels, (share * image_labels).sum(axis=0))
     mixing = _mixing(images, n_atoms)
     coordinates = mixing / mixing.sum(axis=0) if n_atoms <= len(sources) else mixing
     coordinates = np.vstack([coordinates.T, np.full(n_atoms, 1.0 / n_atoms)])

@@ -28,6 +28,7 @@ from mixda._validation import (
     check_positive_int,
     check_random_state,
     check_X,
+    encode_classes,
 )
 from mixda.chunks import ChunkSource, from_arrays, from_dask
 from mixda.mixture import Mixture
@@ -237,7 +238,7 @@ def fit_labeled_mixture(
             classes = np.unique(check_names(y, "y"))
         return _labeled(fitted, class_prior, classes)
     given, X = X, check_X(X)
-    names, codes = _encode(y, classes, len(X))
+    names, codes = encode_classes(y, classes, len(X))
     rng = check_random_state(random_state)
     X, weight, kept = weighed(X, sample_weight)
     codes = codes[kept]
@@ -400,29 +401,9 @@ def _cut(x: Array, weight: Array | None, size: int | None, n_components: int) ->
     return [(x[p], None if weight is None else weight[p]) for p in parts]
 
 
-def _encode(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Names of the classes and, for each sample, the place of its class among them."""
-    y = check_names(y, "y")
-    if len(y) != n:
-        raise ValueError(f"y has length {len(y)}, but X has {n} samples.")
-    present, codes = np.unique(y, return_inverse=True)
-    if classes is None:
-        return present, codes
-    names = check_names(classes, "classes")
-    if (names.dtype.kind == "U") != (present.dtype.kind == "U"):
-        raise ValueError("y and classes must both be strings or both be numbers.")
-    if len(np.unique(names)) != len(names):
-        raise ValueError(f"classes must be different names, got {names.tolist()!r}.")
-    unknown = np.setdiff1d(present, names)
-    if unknown.size:
-        raise ValueError(f"y holds {unknown.tolist()!r}, not among classes {names.tolist()!r}.")
-    order = np.argsort(names)
-    return names, order[np.searchsorted(names, present, sorter=order)][codes]
-
-
 def _labeled(parts: list[Fitted], class_prior: str, classes: ArrayLike | None) -> Mixture:
     """Join the mixtures of the classes, in the order of the classes."""
-    names, codes = _encode(np.array([part.label for part in parts]), classes, len(parts))
+    names, codes = encode_classes(np.array([part.label for part in parts]), classes, len(parts))
     order = np.argsort(codes)
     found = [parts[k].mixture for k in order]
     prior = np.array([parts[k].weight if class_prior == "empirical" else 1.0 for k in order])

@@ -20,10 +20,12 @@ from mixda._optimizers import Adam, coordinate_gradient
 from mixda._progress import Progress
 from mixda._validation import (
     Array,
+    check_choice,
     check_number,
     check_positive_int,
     check_random_state,
     check_X,
+    encode_classes,
 )
 from mixda.barycenters import Gram, auto_beta
 from mixda.dictionary import Dictionary, History
@@ -56,9 +58,8 @@ def point_cloud(
     weights = np.full(len(X), 1.0 / len(X))
     if y is None:
         return Mixture(weights, X, np.zeros_like(X))
-    names = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
-    labels = (np.asarray(y)[:, None] == names).astype(np.float64)
-    return Mixture(weights, X, np.zeros_like(X), labels, names)
+    names, codes = encode_classes(y, classes, len(X))
+    return Mixture(weights, X, np.zeros_like(X), np.eye(len(names))[codes], names)
 
 
 def learn_empirical_dictionary(
@@ -95,8 +96,8 @@ def learn_empirical_dictionary(
     learning_rate : float
     beta : float, "auto" or "max"
     init : {"sources", "random"}
-        Atoms start as samples of the sources (atom c at source c modulo N), or as in the paper
-        at N(0, I) with one-hot logits.
+        Atoms start as samples of the sources (atom c at source c modulo N, a class that this
+        one lacks at the others), or as in the paper at N(0, I) with one-hot logits.
     verbose : bool
     random_state : int or Generator, optional
 
@@ -126,6 +127,7 @@ def learn_empirical_dictionary(
     batch_size = min(check_positive_int(batch_size, "batch_size"), n_points)
     n_epochs = check_positive_int(n_epochs, "n_epochs")
     check_number(learning_rate, "learning_rate", above=True)
+    check_choice(init, "init", ("sources", "random"))
     clouds = [X for X, _ in sources] + [target]
     if beta == "auto":
         beta = auto_beta([X[rng.permutation(len(X))[:500]] for X in clouds])
@@ -138,7 +140,8 @@ def learn_empirical_dictionary(
             losses = []
             for _ in range(steps):
                 engine = _batch_engine(sources, target, n_classes, n_atoms, batch_size, beta, rng)
-                picked = [_draw(_classes_of(v), batch_size, rng) for v in _per_atom(state, n_atoms)]
+                own = state.labels.argmax(axis=1).reshape(n_atoms, n_points)
+                picked = [_draw(classes, batch_size, rng) for classes in own]
                 state, found = _batch_step(engine, adam, state, np.stack(picked), n_points)
                 losses.append([r.loss for r in found])
             mean = np.mean(losses, axis=0)
@@ -180,15 +183,15 @@ def _start(
     d = sources[0][0].shape[1]
     points = rng.standard_normal((n_atoms * len(codes), d))
     if init == "sources":
+        everyone = np.vstack([X for X, _ in sources]), np.concatenate([y for _, y in sources])
         chosen = []
         for c in range(n_atoms):
-            X, known = sources[c % len(sources)]
             for code in codes:
-                members = np.flatnonzero(known == code)
-                chosen.append(X[rng.choice(members if len(members) else len(X))])
+                X, known = sources[c % len(sources)]
+                if code not in known:
+                    X, known = everyone
+                chosen.append(X[rng.choice(np.flatnonzero(known == code))])
         points = np.stack(chosen)
-    elif init != "random":
-        raise ValueError(f"init must be one of 'sources', 'random', got {init!r}.")
     # one-hot vectors as logits, as in the authors' code, so that no class starts as certain
     logits = np.tile(np.eye(n_classes)[codes], (n_atoms, 1))
     if init == "sources":
@@ -196,15 +199,6 @@ def _start(
     labels = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     coordinates = np.full((n_domains, n_atoms), 1.0 / n_atoms)
     return State(points, labels, coordinates, np.full((n_atoms, len(codes)), 1.0 / len(codes)))
-
-
-def _per_atom(state: State, n_atoms: int) -> list[Any]:
-    return np.split(state.labels, n_atoms)
-
-
-def _classes_of(labels: Any) -> NDArray[np.intp]:
-    classes: NDArray[np.intp] = labels.argmax(axis=1)
-    return classes
 
 
 def _draw(codes: NDArray[np.intp], size: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -262,6 +262,8 @@ class Mixture:
         known = self.feature_names
         if known is None:
             raise ValueError("this mixture has no feature names to choose from.")
+        if not len(feature_names):
+            raise ValueError(f"no feature was named; there are {list(known)}.")
         missing = [name for name in feature_names if name not in known]
         if missing:
             raise ValueError(f"this mixture has no feature {missing[0]!r}, only {list(known)}.")

@@ -43,7 +43,7 @@ def merge_mixtures(
     >>> m.weights, m.means.ravel().round(3), m.stds.ravel().round(3)
     (array([0.75, 0.25]), array([ 0.333, 10.   ]), array([2.333, 1.   ]))
     """
-    check_same_features([memory, batch])
+    names = check_same_features([memory, batch])
     check_positive_int(max_components, "max_components")
     if not 0.0 < share <= 1.0:
         raise ValueError(f"share must be above 0 and at most 1, got {share!r}.")
@@ -65,4 +65,4 @@ def merge_mixtures(
         distances[j], distances[:, j] = np.inf, np.inf
     d = memory.n_features
     weights = weights[alive] / weights[alive].sum()
-    return Mixture(weights, points[alive, :d], points[alive, d:])
+    return Mixture(weights, points[alive, :d], points[alive, d:], feature_names=names)

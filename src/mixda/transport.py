@@ -103,10 +103,8 @@ def transport_plan(
         if warm_start is not None:
             warm_start = _check_potentials(warm_start, cost.shape)
         sparse = solve_exact(p.weights, q.weights, cost, warm_start)
-        potentials = sparse.potentials
-        if potentials is None:
-            potentials = _assignment_potentials(cost, sparse.columns)
-        return TransportResult(sparse.toarray(), cost, sparse.value(cost), potentials, beta_used, 0)
+        value, potentials = sparse.value(cost), sparse.duals(cost)
+        return TransportResult(sparse.toarray(), cost, value, potentials, beta_used, 0)
     plan, potentials, n_iter = _sinkhorn(p.weights, q.weights, cost, reg, reg_m)
     return TransportResult(plan, cost, float((plan * cost).sum()), potentials, beta_used, n_iter)
 
@@ -190,19 +188,20 @@ def barycentric_map(p: Mixture, q: Mixture, plan: Array) -> Mixture:
     >>> moved.means, moved.stds, moved.predict([[0.0]])
     (array([[2.]]), array([[1.5]]), array(['a'], dtype='<U1'))
     """
+    names = check_same_features([p, q])
     mass = plan.sum(axis=1)
     sends = mass > 0
     rows = plan[sends] / mass[sends, None]
     means, stds = p.means.copy(), p.stds.copy()
     means[sends], stds[sends] = rows @ q.means, rows @ q.stds
     if q.labels is None:
-        return Mixture(p.weights, means, stds, p.labels, p.classes)
+        return Mixture(p.weights, means, stds, p.labels, p.classes, names)
     (before, after), classes = align_labels([p, q])
     labels = np.full((p.n_components, len(classes)), 1.0 / len(classes))
     if before is not None:
         labels = before.copy()
     labels[sends] = rows @ after
-    return Mixture(p.weights, means, stds, labels, classes)
+    return Mixture(p.weights, means, stds, labels, classes, names)
 
 
 def cost_matrix(p: Mixture, q: Mixture, beta: Beta) -> tuple[Array, float]:
@@ -272,8 +271,13 @@ def align_labels(mixtures: Sequence[Mixture]) -> tuple[list[Array | None], NDArr
     return aligned, classes
 
 
-def check_same_features(mixtures: Sequence[Mixture]) -> int:
-    """Return the common number of features, or say that there is none."""
+def check_same_features(
+    mixtures: Sequence[Mixture], *, by_name: bool = True
+) -> tuple[str, ...] | None:
+    """Return the feature names, None if no mixture has any, or say who has other features.
+
+    Mixtures with names must have the same ones in the same order, unless `by_name` is False.
+    """
     strangers = [type(m).__name__ for m in mixtures if not isinstance(m, Mixture)]
     if strangers:
         raise ValueError(f"a Mixture is needed, got {strangers[0]}; fit_mixture makes one.")
@@ -283,7 +287,15 @@ def check_same_features(mixtures: Sequence[Mixture]) -> int:
             f"the mixtures have different numbers of features ({sorted(sizes)}); "
             "fit them all on the same columns."
         )
-    return sizes.pop()
+    names = [m.feature_names for m in mixtures if m.feature_names is not None]
+    for other in names[1:] if by_name else []:
+        if other != names[0]:
+            a, b = next((a, b) for a, b in zip(names[0], other, strict=True) if a != b)
+            raise ValueError(
+                f"the mixtures have other features or another order of them ({a!r} in one where "
+                f"{b!r} is in another); order them by Mixture.marginal."
+            )
+    return names[0] if names else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,7 +397,7 @@ def _assignment_potentials(cost: Array, columns: NDArray[np.intp]) -> tuple[Arra
     v = np.zeros(len(columns))
     for _ in range(len(columns)):
         shorter = (v[:, None] + lengths).min(axis=0)
-        if not (shorter < v - 1e-14 * np.abs(matched).max(initial=1.0)).any():
+        if not (shorter < v - 1e-14 * np.abs(matched).max(initial=0.0)).any():
             break
         v = np.minimum(v, shorter)
     potentials = np.empty_like(v)

@@ -21,8 +21,8 @@ from mixda.empirical import learn_empirical_dictionary
 from mixda.transport import barycentric_map, transport_plan
 
 _N_LAMBDA = 11
-_N_ITERATIONS = 50
-_SNAPSHOTS = (0, 1, 2, 4, 7, 11, 16, 22, 29, 38, _N_ITERATIONS)
+N_ITERATIONS = 50
+_SNAPSHOTS = (0, 1, 2, 4, 7, 11, 16, 22, 29, 38, N_ITERATIONS)
 
 
 class Curve(NamedTuple):
@@ -41,10 +41,7 @@ def interpolate(cell: Cell, task: FoldTask) -> Curve:
     transported to the target. With more than two sources, the others share
     :math:`1 - \lambda_0` equally.
     """
-    settings = dict(cell.settings)
-    if cell.method == "GMMDaDiL":
-        settings["n_atoms"] = 2
-    model = make_method(cell.method, settings, cell.seed)
+    model = make_method(cell.method, cell.settings, cell.seed)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     Z = model.encoder_.transform(task.X_test)
     grid = np.linspace(0.0, 1.0, _N_LAMBDA)
@@ -84,16 +81,14 @@ def _transported(model: Any, lambda0: float) -> Any:
     sources = model.source_mixtures_
     others = max(len(sources) - 1, 1)
     weights = np.array([lambda0, *[(1.0 - lambda0) / others] * (len(sources) - 1)])
-    start = max(sources, key=lambda p: p.n_components)
-    moving = barycenter(sources, weights / weights.sum(), beta=model.beta, init=start).mixture
+    moving = barycenter(sources, weights / weights.sum(), beta=model.beta).mixture
     plan = transport_plan(moving, model.unlabeled_mixture_).plan
     return barycentric_map(moving, model.unlabeled_mixture_, plan)
 
 
 def _trace_mixtures(cell: Cell, task: FoldTask) -> list[Dictionary]:
     seen: list[Dictionary] = []  # one per call: the start, then every step
-    settings = {"n_iter": _N_ITERATIONS, "tol": -1.0, **cell.settings, "n_atoms": 2}
-    model = make_method("GMMDaDiL", settings, cell.seed)
+    model = make_method("GMMDaDiL", cell.settings, cell.seed)
     model.set_params(callback=lambda dictionary: seen.append(dictionary))
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     return [seen[min(i, len(seen) - 1)] for i in _SNAPSHOTS]
@@ -107,7 +102,7 @@ def _trace_points(cell: Cell, task: FoldTask) -> list[Dictionary]:
     ]
     target = task.X[task.sample_domain < 0]
     nc = int(task.y.max()) + 1
-    options = {"n_points": 20 * nc, "batch_size": 10 * nc, **cell.settings, "n_atoms": 2}
+    options = {"n_points": 20 * nc, "batch_size": 10 * nc, **cell.settings}
     kept = []
     for i in _SNAPSHOTS:
         options["n_epochs"] = max(i, 1)

@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from mixda._validation import Array, check_positive_int, check_random_state
+from mixda._federated import count_samples
+from mixda._validation import Array, check_choice, check_positive_int, check_random_state
 from mixda.em import fit_labeled_mixture, fit_mixture
 from mixda.estimators._base import (
     Codes,
@@ -25,7 +26,7 @@ from mixda.estimators._base import (
     std_floor,
     train_head,
 )
-from mixda.estimators._encoders import DomainEncoder, count_samples
+from mixda.estimators._encoders import DomainEncoder
 from mixda.estimators._rules import rule_of
 from mixda.mixture import Mixture
 from mixda.rules import Chain, Doubt, Posterior, Product, Rule
@@ -56,9 +57,10 @@ class MixtureClassifier(MultiSourceClassifier):
         """Adapt from mixtures alone, as when the samples must stay where they are (federated).
 
         The mixtures are over raw features. With the same mixtures, this is what `fit` does after
-        it has made them. `scale` takes the moments of the mixtures, ``min_std="auto"`` a floor
-        from them; `n_components`, `target_components`, `class_prior` and `n_init` are not used.
-        An `encoder` needs samples, so it must be None.
+        it has made them: `class_prior` gives every class of a source the same mass, or leaves the
+        masses as they are; `scale` takes the moments of the mixtures, ``min_std="auto"`` a floor
+        from them. `n_components`, `target_components` and `n_init` are not used. An `encoder`
+        needs samples, so it must be None.
 
         Parameters
         ----------
@@ -88,12 +90,16 @@ class MixtureClassifier(MultiSourceClassifier):
         """
         self._forget()
         sources = [sources] if isinstance(sources, Mixture) else list(sources)
-        self.n_features_in_ = check_same_features([*sources, target])
+        check_same_features([*sources, target], by_name=False)
+        self.n_features_in_ = target.n_features
         names = _common_names([*sources, target])
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
             sources, target = [p.marginal(names) for p in sources], target.marginal(names)
+        check_choice(self.class_prior, "class_prior", ("empirical", "uniform"))
         self.classes_, sources = _unite_classes(sources)
+        if self.class_prior == "uniform":
+            sources = [_balanced(p) for p in sources]
         self.sources_ = np.arange(len(sources))
         self._sizes = [count_samples(p) for p in (*sources, target)]
         rng = check_random_state(self.random_state)
@@ -278,6 +284,15 @@ def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
         for p, v in zip(sources, labels, strict=True)
     ]
     return classes[order], united
+
+
+def _balanced(mixture: Mixture) -> Mixture:
+    """Give all classes that occur the same mass: the target's proportions may well be others."""
+    labels, shares = np.asarray(mixture.labels), mixture.class_proportions
+    if np.ptp(shares[shares > 0]) < 1e-12:  # to the bit what it was
+        return mixture
+    weights = mixture.weights * (labels[:, shares > 0] @ (1.0 / shares[shares > 0]))
+    return replace(mixture, weights=weights / weights.sum())
 
 
 def _name(mixtures: list[Mixture], i: int) -> str:

@@ -154,13 +154,11 @@ class GMMWBT(MixtureClassifier):
         self.verbose = verbose
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
-        start = max(sources, key=lambda p: p.n_components)
         self.barycenter_ = barycenter(
             sources,
             self.source_weights,
             beta=self.beta,
             component_weights=self.component_weights,
-            init=start,
         )
         moving = self.barycenter_.mixture
         self.plan_ = transport_plan(moving, target, reg=self.reg, reg_m=self.reg_m).plan
