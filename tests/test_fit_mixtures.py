@@ -7,7 +7,17 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from mixda import GMMOTDA, GMMWBT, GMMDaDiL, Mixture, fit_labeled_mixture, fit_mixture, load
+from mixda import (
+    GMMOTDA,
+    GMMWBT,
+    GMMDaDiL,
+    Mixture,
+    fit_domains,
+    fit_labeled_mixture,
+    fit_mixture,
+    load,
+)
+from mixda.chunks import from_arrays
 from mixda.datasets import make_toy
 
 TASK = make_toy(60, separation=6.0, target_shift=(-3.0, 3.0), random_state=2).as_task()
@@ -126,6 +136,30 @@ def test_sources_of_known_sizes_count_by_them():
     unknown = replace(q, info={})
     model = GMMWBT(scale="sources").fit_mixtures([p, unknown], Mixture([1.0], [[2.0]], [[1.0]]))
     assert model.encoder_.rule().steps[0].mean == pytest.approx([2.0])
+
+
+@pytest.mark.parametrize("scale", ["domain", "sources"])
+@pytest.mark.parametrize("unit", [1.0, 1e4])
+def test_a_constant_feature_is_one_in_mixtures_too(scale, unit):
+    Z = np.c_[unit * X, np.where(IDS < 0, 0.1, 0.0)]  # a fit gives it 1e-3 of the others' spread
+    sites = [fit_labeled_mixture(Z[k == IDS], Y[k == IDS], 2, random_state=0) for k in (1, 2, 3)]
+    hall = fit_mixture(Z[IDS < 0], 4, random_state=0)
+    model = GMMDaDiL(n_components=2, scale=scale, random_state=0)
+    whole, parts = clone(model).fit(Z, Y, sample_domain=IDS), fitted(model, sites, hall)
+    for name in ("mean", "scale"):
+        expected, found = (getattr(m.encoder_.rule().steps[0], name) for m in (whole, parts))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    for p, q in zip(whole.source_mixtures_, parts.source_mixtures_, strict=True):
+        np.testing.assert_allclose(q.stds[:, 2], p.stds[:, 2], rtol=1e-6)
+    assert parts.score(Z[IDS < 0], TASK.y_target) > 0.95
+
+
+def test_a_feature_in_a_larger_unit_is_not_constant():
+    Z = X * [1.0, 1e-5]  # far below the spread that a constant feature would get
+    known = IDS > 0
+    sites = fit_domains(from_arrays(Z[known], Y[known], IDS[known]), 2, standardize=True)
+    model = fitted(GMMWBT(), list(sites.values()), replace(HALL, feature_names=None))
+    np.testing.assert_allclose(model.encoder_.rule().steps[0].scale, Z[known].std(axis=0))
 
 
 def test_floors_come_from_the_mixtures():

@@ -15,13 +15,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mixda._federated import pool_mixtures, without_floor
 from mixda._validation import Array, check_choice
-from mixda.estimators._rules import rule_of
+from mixda.estimators._rules import hidden_layers, rule_of
 from mixda.mixture import Mixture
-from mixda.rules import Affine, Chain, Linear, ReLU, Rule
+from mixda.rules import Affine, Chain, Rule
 
 Ids = NDArray[np.int64]
-Moments = tuple[Array, Array]
+MeanAndStd = tuple[Array, Array]
 
 _TARGET = -1
 
@@ -57,7 +58,7 @@ class DomainEncoder:
         check_choice(scale, "scale", ("auto", "domain", "sources", None))
         self._model = _resolve(encoder, seed)
         self.scale = "sources" if scale == "auto" else scale
-        self._moments: dict[int, Moments] = {}
+        self._moments: dict[int, MeanAndStd] = {}
 
     def fit_transform(self, X: Array, codes: NDArray[np.intp], ids: Ids) -> Array:
         """Fit on samples of all domains and the classes of the source rows; encode them all."""
@@ -90,13 +91,15 @@ class DomainEncoder:
     def fit_mixtures(self, sources: list[Mixture], target: Mixture) -> list[Mixture]:
         """Standardise mixtures by their own moments; return the sources' and then the target's.
 
-        Several sources count by their numbers of samples where these are known (`info`).
+        Several sources count by their numbers of samples where these are known (`info`). Features
+        that were constant in the samples of a domain have no spread in its mixture.
         """
         if self._model is not None:
             raise ValueError(
                 "an encoder is learned from samples, which mixtures do not hold; use encoder=None, "
                 "or fit the estimator on data."
             )
+        *sources, target = [without_floor(p) for p in (*sources, target)]
         self._pooled = _settled(*pool_mixtures(sources).moments())
         if self.scale == "domain":
             named = [*enumerate(sources), (_TARGET, target)]
@@ -201,50 +204,15 @@ class MLPEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Array:
         """Return the activations of the last hidden layer, shape (n, width)."""
         check_is_fitted(self)
-        Z: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        layers = zip(self.network_.coefs_[:-1], self.network_.intercepts_[:-1], strict=True)
-        for weights, bias in layers:
-            Z = np.maximum(Z @ weights + bias, 0.0)
-        return Z
+        return self._rule()(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _rule(self) -> Rule:
-        steps: list[Rule] = []
-        layers = zip(self.network_.coefs_[:-1], self.network_.intercepts_[:-1], strict=True)
-        for weights, bias in layers:
-            steps += [Linear(weights, bias), ReLU()]
-        return Chain(tuple(steps))
+        return hidden_layers(self.network_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def pool_mixtures(mixtures: list[Mixture]) -> Mixture:
-    """Return all mixtures as one, by their numbers of samples if all are known, else evenly."""
-    if len(mixtures) == 1:
-        return mixtures[0]
-    sizes = [count_samples(p) for p in mixtures]
-    shares = np.array([1.0 if None in sizes else size for size in sizes], dtype=np.float64)
-    weights = np.concatenate(
-        [share * p.weights for share, p in zip(shares / shares.sum(), mixtures, strict=True)]
-    )
-    labels = [p.labels for p in mixtures]
-    return Mixture(
-        weights / weights.sum(),
-        np.vstack([p.means for p in mixtures]),
-        np.vstack([p.stds for p in mixtures]),
-        None if any(v is None for v in labels) else np.vstack(labels),  # type: ignore[arg-type]
-        mixtures[0].classes,
-        mixtures[0].feature_names,
-        {} if None in sizes else {"n_samples": int(shares.sum())},
-    )
-
-
-def count_samples(mixture: Mixture) -> int | None:
-    """Return how many samples a mixture was fitted to, if it says so."""
-    n = mixture.info.get("n_samples")
-    return n if isinstance(n, int) and n > 0 else None
 
 
 def _resolve(encoder: Any, seed: int) -> Any:
@@ -265,11 +233,12 @@ def _resolve(encoder: Any, seed: int) -> Any:
     return clone(encoder)
 
 
-def _moments(X: Array) -> Moments:
+def _moments(X: Array) -> MeanAndStd:
     """Mean and standard deviation of each feature; 1 for the deviation of a constant one."""
-    return _settled(X.mean(axis=0), X.std(axis=0))
+    varies = np.ptp(X, axis=0) > 0  # the deviation of many equal numbers is not exactly zero
+    return _settled(X.mean(axis=0), np.where(varies, X.std(axis=0), 0.0))
 
 
-def _settled(mean: Array, std: Array) -> Moments:
+def _settled(mean: Array, std: Array) -> MeanAndStd:
     constant = std <= 10 * np.finfo(np.float64).eps * np.abs(mean)
     return mean, np.where(constant, 1.0, std)

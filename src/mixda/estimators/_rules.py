@@ -54,6 +54,14 @@ def rule_of(thing: Any, n_classes: int | None = None) -> Rule:
     return rule if n_classes is None else _among(rule, thing.classes_, n_classes)
 
 
+def hidden_layers(network: Any) -> Chain:
+    """Return the activations of the last hidden layer of scikit-learn's network as a rule."""
+    steps: list[Rule] = []
+    for coef, intercept in zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True):
+        steps += [Linear(coef, intercept)] + ([ReLU()] if network.activation == "relu" else [])
+    return Chain(tuple(steps))
+
+
 def _among(rule: Rule, codes: Any, n_classes: int) -> Rule:
     """Give classes that a head never saw a probability of zero."""
     if len(codes) == n_classes:
@@ -131,10 +139,8 @@ def _network(head: Any) -> Rule:
             f"MLPClassifier with activation={head.activation!r} cannot be kept in a model; "
             "use 'relu' or 'identity'."
         )
-    steps: list[Rule] = []
-    for coef, intercept in zip(head.coefs_[:-1], head.intercepts_[:-1], strict=True):
-        steps += [Linear(coef, intercept)] + ([ReLU()] if head.activation == "relu" else [])
-    return Chain((*steps, _scores(head.coefs_[-1].T, head.intercepts_[-1]), Softmax()))
+    scores = _scores(head.coefs_[-1].T, head.intercepts_[-1])
+    return Chain((*hidden_layers(head).steps, scores, Softmax()))
 
 
 def _constant(head: Any) -> Rule:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mixda._federated import pool_mixtures
 from mixda._validation import Array, check_choice
 from mixda.estimators._base import Source, pool, train_head
-from mixda.estimators._encoders import pool_mixtures
 from mixda.estimators._mixtures import MixtureClassifier
 from mixda.mixture import Mixture
 from mixda.transport import barycentric_map, transport_plan
