@@ -36,6 +36,62 @@ def test_only_a_change_of_proportions_is_one(sources, shares, shift, expected):
     assert compare_to_sources(sources, target, N_CLASSES, rng).only_proportions is expected
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_that_overlap_are_no_shift(seed):
+    """Two and a half deviations apart: the classifier is unsure of its own sources, too."""
+    rng = np.random.default_rng(seed)
+
+    def draw(share, n=400, shift=0.0):
+        codes = (rng.random(n) < share).astype(int)
+        return rng.normal(size=(n, 3)) + np.outer(2.5 * codes + shift, [1, 0, 0]), codes
+
+    sources = [draw(0.5), draw(0.5)]
+    likeness = compare_to_sources(sources, draw(0.02)[0], 2, rng)
+    assert likeness.only_proportions
+    assert likeness.confidence < 0.92
+    assert likeness.confidence == pytest.approx(likeness.usual, abs=0.02)
+    assert not compare_to_sources(sources, draw(0.5)[0], 2, rng).only_proportions
+    assert not compare_to_sources(sources, draw(0.02, shift=1.25)[0], 2, rng).only_proportions
+
+
+def test_a_class_that_is_easy_does_not_set_the_measure():
+    """Without it the target is all doubt, as the sources are there."""
+    rng = np.random.default_rng(0)
+    places = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 40.0]])
+
+    def draw(shares, n=400):
+        codes = rng.choice(3, size=n, p=shares)
+        return places[codes] + rng.normal(size=(n, 2)), codes
+
+    sources = [draw((0.25, 0.25, 0.5)), draw((0.25, 0.25, 0.5))]
+    likeness = compare_to_sources(sources, draw((0.5, 0.5, 0.0))[0], 3, rng)
+    assert likeness.confidence < 0.87  # it is 0.92 on the sources
+    assert likeness.only_proportions
+
+
+def test_a_target_like_one_of_unequal_sources_is_typical():
+    """Ranks are within the source it looks like, not among rows of a wider one."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 200)
+
+    def draw(codes, place, spread):
+        return place + spread * rng.normal(size=(len(codes), 2)) + np.outer(
+            codes, [9.0, 0.0]
+        ), codes
+
+    sources = [draw(codes, 0.0, 0.5), draw(codes, 20.0, 2.0)]
+    for place, spread in ((0.0, 0.5), (20.0, 2.0)):
+        target, _ = draw(np.zeros(200, dtype=int), place, spread)
+        likeness = compare_to_sources(sources, target, 2, rng)
+        assert likeness.typicality == pytest.approx(0.5, abs=0.1)
+
+
+def test_sources_of_one_row_say_nothing():
+    rng = np.random.default_rng(0)
+    sources = [(np.zeros((1, 2)), np.array([0])), (np.ones((1, 2)), np.array([1]))]
+    assert not compare_to_sources(sources, np.zeros((9, 2)), 2, rng).only_proportions
+
+
 def test_the_same_distribution_has_a_typicality_of_one_half_and_its_true_skew(sources):
     rng = np.random.default_rng(2)
     target, codes = make(rng, (0.8, 0.2, 0.0), n=600)

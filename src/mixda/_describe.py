@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from mixda.mixture import Mixture
 from mixda.model import AdaptedModel, load
 from mixda.tables import open_table
 from mixda.transport import mw2
+
+Percent = Callable[[float], str]  # how a share is written
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -72,17 +75,54 @@ def trust_sentence(model: AdaptedModel) -> str | None:
     >>> trust_sentence(estimator.to_model()) is None
     True
     """
-    trust = model.trust or {}
-    words = []
+    return describe_trust(model.trust or {})
+
+
+def describe_trust(trust: Mapping[str, Any], percent: Percent = "{:.0%}".format) -> str | None:
+    """Say in a sentence or two what `AdaptedModel.trust` or `Trust.to_json()` holds.
+
+    Examples
+    --------
+    >>> from mixda._describe import describe_trust
+    >>> describe_trust({"accuracy": 0.9, "reason": "Methods agree."})
+    'Estimated without any label of the target: right for 90% of its samples. Methods agree.'
+    >>> describe_trust({"accuracy": None, "declined": True})
+    'Accuracy on the target not estimated. Adaptation was declined.'
+    """
+    if not trust:
+        return None
+    estimate = "Accuracy on the target not estimated"
     if trust.get("accuracy") is not None:
-        span = ""
-        if trust.get("low") is not None and trust.get("high") is not None:
-            span = f" ({trust['low']:.0%} to {trust['high']:.0%})"
-        words.append(f"Accuracy on the target, without labels: {trust['accuracy']:.0%}{span}.")
+        span = trust_range(trust, percent)
+        estimate = (
+            f"Estimated without any label of the target: right for {percent(trust['accuracy'])} "
+            f"of its samples{f' ({span})' if span else ''}"
+        )
+    return f"{estimate}. {trust_reason(trust)}".rstrip()
+
+
+def trust_reason(trust: Mapping[str, Any]) -> str:
+    """Return the reason as a sentence; empty if there is none."""
     reason = str(trust.get("reason") or "").strip().rstrip(".")
     if not reason and trust.get("declined"):
         reason = "Adaptation was declined"
-    return " ".join([*words, *([f"{reason}."] if reason else [])]) or None
+    return reason and f"{reason}."
+
+
+def trust_range(trust: Mapping[str, Any], percent: Percent = "{:.0%}".format) -> str:
+    """Say between what the accuracy is estimated to be; empty if there is no interval.
+
+    Examples
+    --------
+    >>> from mixda._describe import trust_range
+    >>> trust_range({"low": 0.88, "high": 0.97, "level": 0.8})
+    'between 88% and 97%, meant to hold 80% of the time'
+    """
+    low, high, level = trust.get("low"), trust.get("high"), trust.get("level")
+    if low is None or high is None:
+        return ""
+    sure = "" if level is None else f", meant to hold {percent(level)} of the time"
+    return f"between {percent(low)} and {percent(high)}{sure}"
 
 
 def _describe_mixture(mixture: Mixture) -> dict[str, Any]:

@@ -215,8 +215,7 @@ def _proportions(facts: Facts) -> Markup:
     shares = _words.target_shares(facts)
     found = facts.predictions
     truth = None if found is None else _results.true_shares(found, len(facts.classes))
-    of = "the predictions" if found is not None else "the adapted mixture"
-    text = f"Squares are shares of {of}, rings those of the sources"
+    text = f"Squares are shares of {_words.shares_of(facts)}, rings those of the sources"
     text += "." if truth is None else ", bars the true shares of the given labels."
     if _class_prior(facts) == "uniform":
         text += " The sources' mixtures were asked to hold every class in equal parts."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mixda._describe import describe_trust, trust_range, trust_reason
 from mixda._validation import Array
 from mixda.report._facts import Facts, Predictions
 from mixda.report._svg import cut, listing, percent, significant
@@ -119,27 +120,14 @@ def _has_verdict(facts: Facts) -> bool:
 
 def _estimate(facts: Facts) -> str:
     trust = facts.model.trust or {}
-    reason = str(trust.get("reason") or "").strip().rstrip(".")
-    because = f" {reason}." if reason else ""
-    if trust.get("accuracy") is None:
-        return (
-            "Nobody has estimated how often this model is right, and without labels of the target "
-            "its own probabilities are no proof. Before relying on it, label some fifty rows of "
-            f"{facts.target_name} by hand, taken at random, and make this report again with them "
-            f"(--data and --label on the command line, X and y in Python).{because}"
-        )
+    if trust.get("accuracy") is not None:
+        return str(describe_trust(trust, percent))
     return (
-        f"Estimated without any label of the target: right for {percent(trust['accuracy'])} of "
-        f"its samples{_range(trust)}.{because}"
-    )
-
-
-def _range(trust: dict[str, object]) -> str:
-    low, high, level = trust.get("low"), trust.get("high"), trust.get("level")
-    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
-        return ""
-    sure = f", meant to hold {percent(level)} of the time" if isinstance(level, float) else ""
-    return f" (between {percent(low)} and {percent(high)}{sure})"
+        "Nobody has estimated how often this model is right, and without labels of the target "
+        "its own probabilities are no proof. Before relying on it, label some fifty rows of "
+        f"{facts.target_name} by hand, taken at random, and make this report again with them "
+        f"(--data and --label on the command line, X and y in Python). {trust_reason(trust)}"
+    ).rstrip()
 
 
 def _measured(facts: Facts, found: Predictions) -> str:
@@ -200,7 +188,7 @@ def _trust_card(facts: Facts) -> Card:
     declined = "; adaptation was declined" if trust.get("declined") else ""
     if trust.get("accuracy") is None:
         return Card("Accuracy, estimated", "unknown", f"no estimate was made{declined}")
-    note = (_range(trust).strip(" ()") or "without labels of the target") + declined
+    note = (trust_range(trust, percent) or "without labels of the target") + declined
     return Card("Accuracy, estimated", percent(trust["accuracy"]), note)
 
 
@@ -298,7 +286,7 @@ def _missing_classes(facts: Facts) -> Sign | None:
         parts.append(f"much more frequent: {names}")
     return Sign(
         "bad",
-        f"Among the predictions, some classes are {'; '.join(parts)}. That is right if the target "
+        f"In {shares_of(facts)}, some classes are {'; '.join(parts)}. That is right if the target "
         "differs so; else classes were mixed up.",
     )
 
@@ -308,6 +296,11 @@ def target_shares(facts: Facts) -> Array | None:
     if facts.predictions is not None:
         return facts.predictions.shares
     return None if facts.adapted is None else facts.adapted.class_proportions
+
+
+def shares_of(facts: Facts) -> str:
+    """Return what those shares are shares of."""
+    return "the adapted mixture" if facts.predictions is None else "the predictions"
 
 
 def _certainty(facts: Facts, found: Predictions) -> Sign:

@@ -28,10 +28,16 @@ from mixda.estimators.gmm import GMMDaDiL
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Chain, Doubt, Rule, Softmax
 from mixda.selection.proportions import compare_to_sources
-from mixda.selection.scores import Ids, pseudo_tasks
-from mixda.selection.trust import Fold, Trust, estimate_accuracy, fit_power, interval
-
-SOURCE_ONLY = "source only"
+from mixda.selection.scores import Ids, fitted_clone, pseudo_tasks, reversed_roles
+from mixda.selection.trust import (
+    SOURCE_ONLY,
+    Fold,
+    Trust,
+    estimate_accuracy,
+    explain_choice,
+    fit_power,
+    interval,
+)
 
 Committees = dict[str, tuple[str, ...]]  # a candidate's name and the names of its experts
 
@@ -112,7 +118,8 @@ class AutoMSDA(MultiSourceClassifier):
     choice_ : str
         The candidate that was taken.
     scores_ : dict of str to float
-        Mean accuracy of each candidate on the left-out sources.
+        Mean accuracy of each candidate on the left-out sources, or on the way back to the sources
+        where none can be left out. These three are not there after a fit without a target.
     experts_ : dict of str to estimator
         The members of that candidate, fitted to the target.
     rule_ : Rule
@@ -167,7 +174,8 @@ class AutoMSDA(MultiSourceClassifier):
             return
         experts |= self._more_experts(problem)
         some = problem.rows(self._some(problem.ids, rng))
-        if self._only_proportions(some, rng):
+        only_proportions = self._only_proportions(some, rng)
+        if only_proportions:
             experts = {SOURCE_ONLY: experts[SOURCE_ONLY]}
         committees = self._committees(experts)
         folds = self._trials(experts, committees, some)
@@ -184,7 +192,8 @@ class AutoMSDA(MultiSourceClassifier):
         voters = self._keep(experts, committees[self.choice_], problem, power)
         votes = np.array([rule(target).argmax(axis=1) for rule in voters])
         tempered = {held: fold.to_the(power) for held, fold in chosen.items()}
-        answer, reason = Fold(self.rule_(target), votes), self._reason(left_out)
+        reason = explain_choice(self.scores_, self.choice_, left_out, only_proportions)
+        answer = Fold(self.rule_(target), votes)
         self.trust_ = self._assess(tempered, answer, left_out, level, reason)
 
     def _more_experts(self, problem: Problem) -> dict[str, Expert]:
@@ -290,19 +299,13 @@ class AutoMSDA(MultiSourceClassifier):
         self, experts: dict[str, Expert], committees: Committees, problem: Problem
     ) -> dict[str, Fold]:
         """Adapt back to the sources from what each candidate says of the target."""
-        target = problem.ids < 0
-        truth = problem.codes[~target]
+        truth = problem.codes[problem.ids >= 0]
         there = self._fit_experts(experts, problem)
         folds = {}
         for name, members in committees.items():
             answers = self._fold(experts, there, members, problem).proba.argmax(axis=1)
-            if len(np.unique(answers)) == 1:  # who teaches one class says it of every sample
-                says = np.full(len(truth), answers[0])
-                folds[name] = Fold(np.eye(len(self.classes_))[says], says[None], truth)
-                continue
-            codes = np.full(len(target), -1)
-            codes[target] = answers
-            back = problem._replace(codes=codes, ids=np.where(target, 0, -1))
+            codes, ids = reversed_roles(answers, problem.ids)
+            back = problem._replace(codes=codes, ids=ids)
             fitted = self._fit_experts({member: experts[member] for member in members}, back)
             folds[name] = self._fold(experts, fitted, members, back, truth)
         return folds
@@ -367,26 +370,6 @@ class AutoMSDA(MultiSourceClassifier):
             folds={
                 str(self.sources_[held]): fold.accuracy for held, fold in folds.items() if left_out
             },
-        )
-
-    def _reason(self, left_out: bool) -> str:
-        where = "on left-out sources" if left_out else "on the way back to the sources"
-        alone = self.scores_[SOURCE_ONLY]
-        if list(self.scores_) == [SOURCE_ONLY]:
-            return (
-                "Adaptation was declined: the target looks like the sources, only with other "
-                f"proportions of the classes; {where} the sources' own classifier was right on "
-                f"{alone:.1%}."
-            )
-        if self.choice_ == SOURCE_ONLY:
-            rival = max(score for name, score in self.scores_.items() if name != SOURCE_ONLY)
-            return (
-                f"Adaptation was declined: {where} the sources' own classifier was right on "
-                f"{alone:.1%}, the best adapted one on {rival:.1%}."
-            )
-        return (
-            f"Adapted ({self.choice_}): {where} it was right on {self.scores_[self.choice_]:.1%}, "
-            f"the sources' own classifier on {alone:.1%}."
         )
 
     def _predict_encoded(self, Z: Array) -> Array:
@@ -458,7 +441,7 @@ def _stack(sources: list[Source], target: Array | None) -> Problem:
 
 
 def _fit(estimator: Any, seed: int, Z: Array, y: Any, ids: Ids) -> Any:
-    model = clone(estimator)
-    if "random_state" in model.get_params(deep=False):
-        model.set_params(random_state=seed)
-    return model.fit(Z, y, sample_domain=ids)
+    seeded = clone(estimator)
+    if "random_state" in seeded.get_params(deep=False):
+        seeded.set_params(random_state=seed)
+    return fitted_clone(seeded, Z, y, ids)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from mixda._validation import Array, check_choice, check_positive_int, check_random_state
@@ -106,7 +107,7 @@ def importance_weighted(
     X, codes, ids = _problem(X, y, sample_domain)
     rng = check_random_state(random_state)
     held = (ids >= 0) & (rng.random(len(ids)) < _HELD_OUT)
-    model = _fitted(estimator, X[~held], codes[~held], ids[~held])
+    model = fitted_clone(estimator, X[~held], codes[~held], ids[~held])
     weights = _density_ratio(X, ids)[held]
     hits = model.predict(X[held], sample_domain=ids[held]) == codes[held]
     return float(np.average(hits, weights=weights))
@@ -115,18 +116,14 @@ def importance_weighted(
 def circular_validation(estimator: Any, X: Any, y: Any, sample_domain: Any) -> float:
     """Adapt back from the target's predicted labels: the accuracy on the sources' true ones.
 
-    A classifier of the target that is right teaches the way back. Parameters are those of
-    `leave_one_source_out`.
+    A classifier of the target that is right teaches the way back; one that sees a single class
+    there brings back a constant, which is right for the share of that class. Parameters are those
+    of `leave_one_source_out`.
     """
     X, codes, ids = _problem(X, y, sample_domain)
-    target = ids < 0
-    predicted = _fitted(estimator, X, codes, ids).predict(X[target])
-    if len(np.unique(predicted)) < 2:
-        return 0.0
-    back_codes = np.full(len(ids), _MASK)
-    back_codes[target] = predicted
-    back = _fitted(estimator, X, back_codes, np.where(target, 0, -1))
-    return float(np.mean(back.predict(X[~target]) == codes[~target]))
+    answers = fitted_clone(estimator, X, codes, ids).predict(X[ids < 0])
+    back = fitted_clone(estimator, X, *reversed_roles(answers, ids))
+    return float(np.mean(back.predict(X[ids >= 0]) == codes[ids >= 0]))
 
 
 def stability(estimator: Any, X: Any, y: Any, sample_domain: Any, n_seeds: int = 3) -> float:
@@ -136,7 +133,9 @@ def stability(estimator: Any, X: Any, y: Any, sample_domain: Any, n_seeds: int =
     """
     X, codes, ids = _problem(X, y, sample_domain)
     seeds = range(check_positive_int(n_seeds, "n_seeds"))
-    models = [_fitted(clone(estimator).set_params(random_state=k), X, codes, ids) for k in seeds]
+    models = [
+        fitted_clone(clone(estimator).set_params(random_state=k), X, codes, ids) for k in seeds
+    ]
     return agreement([model.predict(X[ids < 0]) for model in models])
 
 
@@ -146,7 +145,7 @@ def confidence(estimator: Any, X: Any, y: Any, sample_domain: Any) -> float:
     Parameters are those of `leave_one_source_out`.
     """
     X, codes, ids = _problem(X, y, sample_domain)
-    proba = _fitted(estimator, X, codes, ids).predict_proba(X[ids < 0])
+    proba = fitted_clone(estimator, X, codes, ids).predict_proba(X[ids < 0])
     return float(proba.max(axis=1).mean())
 
 
@@ -159,7 +158,7 @@ def information(estimator: Any, X: Any, y: Any, sample_domain: Any) -> float:
     Parameters are those of `leave_one_source_out`.
     """
     X, codes, ids = _problem(X, y, sample_domain)
-    proba = _fitted(estimator, X, codes, ids).predict_proba(X[ids < 0])
+    proba = fitted_clone(estimator, X, codes, ids).predict_proba(X[ids < 0])
     return float(_entropy(proba.mean(axis=0)) - _entropy(proba).mean())
 
 
@@ -171,7 +170,7 @@ def likelihood(estimator: Any, X: Any, y: Any, sample_domain: Any, random_state:
     """
     X, codes, ids = _problem(X, y, sample_domain)
     held = (ids < 0) & (check_random_state(random_state).random(len(ids)) < _HELD_OUT)
-    model = _fitted(estimator, X[~held], codes[~held], ids[~held])
+    model = fitted_clone(estimator, X[~held], codes[~held], ids[~held])
     return float(_mixture_of(model).score(model.encoder_.transform(X[held])))
 
 
@@ -183,7 +182,7 @@ def reconstruction(estimator: Any, X: Any, y: Any, sample_domain: Any) -> float:
     from mixda.transport import mw2
 
     X, codes, ids = _problem(X, y, sample_domain)
-    model = _fitted(estimator, X, codes, ids)
+    model = fitted_clone(estimator, X, codes, ids)
     return -mw2(_mixture_of(model), model.unlabeled_mixture_)
 
 
@@ -284,13 +283,43 @@ def pseudo_tasks(
         )
 
 
+def reversed_roles(answers: Ids, ids: Ids) -> tuple[Ids, Ids]:
+    """Return labels and ids with which the target, as it was classified, teaches the sources.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection.scores import reversed_roles
+    >>> reversed_roles(np.array([2, 0]), np.array([0, 1, -1, -1]))
+    (array([-1, -1,  2,  0]), array([-1, -1,  0,  0]))
+    """
+    target = ids < 0
+    codes = np.full(len(ids), _MASK)
+    codes[target] = answers
+    return codes, np.where(target, 0, -1)
+
+
+def fitted_clone(estimator: Any, X: Array, y: NDArray[Any], ids: Ids) -> Any:
+    """Fit a clone; from labels of a single class, which no estimator takes, a constant is learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda import SourceOnly
+    >>> from mixda.selection.scores import fitted_clone
+    >>> X, ids = np.arange(3.0)[:, None], np.array([0, 0, -1])
+    >>> fitted_clone(SourceOnly(), X, np.array([1, 1, -1]), ids).predict(X)
+    array([1, 1, 1])
+    """
+    known = ids >= 0
+    if len(np.unique(y[known])) == 1:
+        return DummyClassifier(strategy="most_frequent").fit(X[known], y[known])
+    return clone(estimator).fit(X, y, sample_domain=ids)
+
+
 def _accuracy(estimator: Any, task: PseudoTask) -> float:
-    model = _fitted(estimator, task.X, task.codes, task.sample_domain)
+    model = fitted_clone(estimator, task.X, task.codes, task.sample_domain)
     return float(np.mean(model.predict(task.X_target) == task.truth))
-
-
-def _fitted(estimator: Any, X: Array, codes: Ids, ids: Ids) -> Any:
-    return clone(estimator).fit(X, codes, sample_domain=ids)
 
 
 def _problem(X: Any, y: Any, sample_domain: Any) -> tuple[Array, Ids, Ids]:

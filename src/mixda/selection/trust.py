@@ -5,14 +5,17 @@ Everything here is learned from the sources in the role of the target, where the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._describe import describe_trust
 from mixda._validation import Array
+
+SOURCE_ONLY = "source only"  # the candidate that does not adapt
 
 _POWERS = (-4.0, 4.0)  # logarithms between which the power of the probabilities is sought
 _LEAST = 1e-12  # of a probability whose logarithm is taken
@@ -28,7 +31,7 @@ class Trust:
     ----------
     accuracy : float or None
         Estimated share of the target that is classified correctly; None where there was nothing
-        to learn an estimate from (a single source).
+        to learn an estimate from: a single source, or none with a class that others know.
     low, high : float or None
         Interval that should hold the true accuracy with probability `level`.
     level : float
@@ -37,15 +40,19 @@ class Trust:
     reason : str
         Why, in a sentence.
     candidates : tuple of dict
-        ``{"name", "score", "chosen"}``, the score being the mean accuracy on left-out sources.
+        ``{"name", "score", "chosen"}``, the score being the mean accuracy on left-out sources;
+        where `folds` is empty, on the way back to the sources from the answers on the target.
     folds : dict of str to float
         Accuracy of the chosen candidate on each left-out source.
 
     Examples
     --------
     >>> from mixda.selection import Trust
-    >>> print(Trust(0.93, 0.88, 0.97, 0.8, False, "It did better on left-out sources."))
-    accuracy on the target about 93% (80% interval: 88% to 97%). It did better on left-out sources.
+    >>> print(  # doctest: +NORMALIZE_WHITESPACE
+    ...     Trust(0.93, 0.88, 0.97, 0.8, False, "It did better on left-out sources.")
+    ... )
+    Estimated without any label of the target: right for 93% of its samples (between 88% and 97%,
+    meant to hold 80% of the time). It did better on left-out sources.
     """
 
     accuracy: float | None
@@ -62,12 +69,7 @@ class Trust:
         return {**asdict(self), "candidates": list(self.candidates)}
 
     def __str__(self) -> str:
-        if self.accuracy is None:
-            return f"accuracy on the target not estimated. {self.reason}"
-        return (
-            f"accuracy on the target about {self.accuracy:.0%} "
-            f"({self.level:.0%} interval: {self.low:.0%} to {self.high:.0%}). {self.reason}"
-        )
+        return describe_trust(self.to_json()) or ""
 
 
 class Fold(NamedTuple):
@@ -142,7 +144,8 @@ def estimate_accuracy(folds: Sequence[Fold], target: Fold) -> float:
 
     The mean of three estimates: the share of the target that is more confident than a threshold,
     set so that on the folds this share is the accuracy [1]_; the mean accuracy of the folds,
-    moved by the difference of mean confidence [2]_; and the agreement of the experts.
+    moved by the difference of mean confidence [2]_; and, if there are several experts, how much
+    they agree.
 
     Parameters
     ----------
@@ -167,14 +170,16 @@ def estimate_accuracy(folds: Sequence[Fold], target: Fold) -> float:
     >>> proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
     >>> fold = Fold(proba, proba.argmax(axis=1)[None], np.array([0, 0, 1, 1]))  # 75 % right
     >>> round(estimate_accuracy([fold], fold), 3)
-    0.833
+    0.75
     """
     accuracy = float(np.mean([fold.accuracy for fold in folds]))
     confident = np.concatenate([fold.confidence for fold in folds])
     threshold = np.quantile(confident, 1.0 - accuracy, method="lower")
     above = float(np.mean(target.confidence > threshold)) if accuracy < 1 else 1.0
     shift = target.confidence.mean() - np.mean([fold.confidence.mean() for fold in folds])
-    estimates = (above, accuracy + shift, target.agreement)
+    estimates = [above, accuracy + shift]
+    if len(target.votes) > 1:  # one alone always agrees with itself
+        estimates.append(target.agreement)
     return float(np.mean(np.clip(estimates, 0.0, 1.0)))
 
 
@@ -195,6 +200,47 @@ def interval(accuracy: float, level: float) -> tuple[float, float]:
 
     half = norm.ppf(0.5 + level / 2.0) * _SPREAD * np.sqrt(accuracy * (1.0 - accuracy) + _SURE)
     return max(0.0, float(accuracy - half)), min(1.0, float(accuracy + half))
+
+
+def explain_choice(
+    scores: Mapping[str, float], choice: str, left_out: bool, only_proportions: bool
+) -> str:
+    """Say in a sentence which candidate was taken and why.
+
+    Parameters
+    ----------
+    scores : mapping of str to float
+        Mean accuracy of each candidate, the sources' own classifier among them.
+    choice : str
+    left_out : bool
+        Whether scores are from left-out sources, else from the way back to the sources.
+    only_proportions : bool
+        Whether adaptation was declined because only the classes' proportions differ.
+
+    Examples
+    --------
+    >>> from mixda.selection.trust import explain_choice
+    >>> explain_choice({"a": 0.9, "source only": 0.8}, "a", True, False)
+    "Adapted (a): on left-out sources it was right on 90.0%, the sources' own classifier on 80.0%."
+    """
+    where = "on left-out sources" if left_out else "on the way back to the sources"
+    alone = scores[SOURCE_ONLY]
+    if only_proportions:
+        return (
+            "Adaptation was declined: the target looks like the sources, only with other "
+            f"proportions of the classes; {where} the sources' own classifier was right on "
+            f"{alone:.1%}."
+        )
+    if choice == SOURCE_ONLY:
+        rival = max(score for name, score in scores.items() if name != SOURCE_ONLY)
+        return (
+            f"Adaptation was declined: {where} the sources' own classifier was right on "
+            f"{alone:.1%}, the best adapted one on {rival:.1%}."
+        )
+    return (
+        f"Adapted ({choice}): {where} it was right on {scores[choice]:.1%}, the sources' own "
+        f"classifier on {alone:.1%}."
+    )
 
 
 def _tempered(proba: Array, power: float) -> Array:
