@@ -55,7 +55,8 @@ def test_reads_what_pandas_wrote(tmp_path, frame, suffix, rows):
     )  # csv too: both sides write and read the shortest decimal that is exact
     assert samples.y.tolist() == frame["state"].tolist()
     assert samples.domain.tolist() == frame["site"].astype(str).tolist()
-    assert samples.dropped == 0
+    assert samples.rows.tolist() == list(range(1, 51))
+    assert samples.dropped == {}
 
 
 @pytest.mark.parametrize(
@@ -130,8 +131,8 @@ def test_batches_know_their_place_and_are_no_longer_than_asked(tmp_path, frame, 
     assert [(b.file.stem, b.first_row, len(b)) for b in batches] == [
         (name, first, n) for name in "ab" for first, n in ((0, 15), (15, 15), (30, 15), (45, 5))
     ]
-    assert np.concatenate([b.arrays["load"] for b in batches]).dtype == np.float64
-    states = np.concatenate([b.arrays["state"] for b in batches])
+    assert np.concatenate([b.values("load") for b in batches]).dtype == np.float64
+    states = np.concatenate([b.values("state") for b in batches])
     assert states.tolist() == 2 * frame["state"].tolist()
 
 
@@ -142,12 +143,33 @@ def test_rows_with_missing_values_are_dropped_on_demand(tmp_path, frame, suffix)
     table = open_table(write(frame, tmp_path / f"a{suffix}"))
     samples = table.read(label="state", missing="drop")
     kept = [k for k in range(50) if k not in (3, 5, 8)]
-    assert samples.dropped == 3
+    assert samples.dropped == {str(tmp_path / f"a{suffix}"): 3}
+    assert samples.rows.tolist() == [k + 1 for k in kept]
     assert samples.y.tolist() == frame["state"][kept].tolist()
     with pytest.raises(ValueError, match=r"column 'speed' has no value in row 4"):
         table.read(label="state")
     with pytest.raises(ValueError, match=r"column 'state' has no value in row 6"):
         table.read(["load"], label="state")
+
+
+def test_rows_of_several_files_are_counted_through(tmp_path, frame):
+    frame.loc[[1, 30], "speed"] = np.nan
+    files = [write(frame[:20], tmp_path / "a.csv"), write(frame[20:], tmp_path / "b.parquet")]
+    samples = open_table(files).read(missing="drop", drop=["site"], rows=7)
+    assert samples.dropped == {str(file): 1 for file in files}
+    np.testing.assert_array_equal(samples.X[:, 0], frame["speed"].to_numpy()[samples.rows - 1])
+
+
+@pytest.mark.parametrize("word", ["n/a", "-", "None", "NA", ""])
+def test_marks_of_missing_values(tmp_path, word):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a,b,state\n1,2,ok\n3,{word},ok\n5,6,{word}\n")
+    table = open_table(path)
+    assert table.kinds == {"a": "number", "b": "number", "state": "text"}
+    assert table.read(label="state", missing="drop").X.tolist() == [[1.0, 2.0]]
+    what = f"{word!r}, which means no value," if word else "no value"
+    with pytest.raises(ValueError, match=f"column 'state' has {what} in row 3; correct it"):
+        table.read(["a"], label="state")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -172,7 +194,11 @@ def test_columns_only_copied_keep_their_type(tmp_path):
 
 def test_class_names():
     assert class_names(np.array([1.0, 3.0])).tolist() == [1, 3]
-    assert class_names(np.array([0.5, 3.0])).tolist() == ["0.5", "3.0"]
+    assert class_names(np.array([0.5, 3.0])).tolist() == ["0.5", "3"]
+    assert class_names(np.array(["+1", "-1", "0.0"])).tolist() == [1, -1, 0]
+    assert class_names(np.array(["001", "10"])).tolist() == ["001", "10"]
+    assert class_names(np.array(["1", "00"])).tolist() == ["1", "00"]
+    assert class_names(np.array(["9" * 30])).tolist() == ["9" * 30]
     assert class_names(np.array([True, False])).tolist() == ["True", "False"]
     assert class_names(np.array(["nan", "1"])).tolist() == ["nan", "1"]
 
@@ -212,6 +238,8 @@ def test_choice_of_columns_is_checked(tmp_path, frame):
         table.read(["speed", "state"])
     with pytest.raises(ValueError, match="no column 'class'"):
         table.read(label="class")
+    with pytest.raises(ValueError, match="'state' is given for the classes and for the domains"):
+        table.read(label="state", domain="state")
     frame["load"] = "heavy"
     both = open_table([tmp_path / "a.csv", write(frame, tmp_path / "b.csv")])
     with pytest.raises(ValueError, match=r"b\.csv: column 'load' .* \('heavy' in row 1\)"):
@@ -257,6 +285,19 @@ def test_written_tables_come_back(tmp_path, suffix):
     back = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
     assert back["p"].tolist() == [0.1, 1e-300, 1 / 3, 2.0]
     assert back["label"].fillna("none").tolist() == ["a,b", 'say "x"', "none", "é"]
+
+
+def test_an_error_of_the_reader_is_not_blamed_on_the_writer(tmp_path):
+    import pyarrow
+
+    def batches():
+        yield {"p": [1.0]}
+        pyarrow.array(["word"]).cast(pyarrow.int8())
+
+    with pytest.raises(pyarrow.ArrowInvalid):
+        write_table(tmp_path / "out.csv", batches())
+    with pytest.raises(ValueError, match="cannot be written"):
+        write_table(tmp_path / "out.csv", [{"p": [1.0]}, {"p": ["word"]}])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -197,7 +197,7 @@ def _encoded(record: Any, name: str) -> Column:
         column = column.dictionary_encode()
     names = [str(value) for value in column.dictionary.to_pylist()]
     codes = np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
-    absent = np.array([value in (*MISSING, "None") for value in names] + [True])  # the last is -1
+    absent = np.array([value in MISSING for value in names] + [True])  # the last is -1
     codes = np.where(absent[codes], -1, codes)
     # one by one: 3.0 is "3" whatever stands beside it
     return Column([str(class_names(np.array([value]))[0]) for value in names], codes)

@@ -21,7 +21,7 @@ CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 NUMPY_SUFFIXES = (".npz", ".npy")
 SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *NUMPY_SUFFIXES)
-MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "-", "?")
 
 _BLOCK = 4 << 20  # bytes of csv that are parsed at once; a line may not be longer
 _SEPARATORS = ",;\t|"
@@ -175,7 +175,7 @@ class _CsvFile(TableFile):
 
     def _fits(self, value: str, name: str) -> bool:
         value = value.strip()
-        if value in (*MISSING, "None"):
+        if value in MISSING:
             return True
         if self.kinds[name] == "bool":
             return value.lower() in ("true", "false", "1", "0")
@@ -266,7 +266,7 @@ def _csv_reader(file: _CsvFile, types: dict[str, Any] | None) -> Iterator[Any]:
         csv.ConvertOptions(
             column_types=types,
             include_columns=None if types is None else list(types),
-            null_values=[*MISSING, "None"],
+            null_values=list(MISSING),
             decimal_point=file.decimal,
             true_values=["true", "True", "TRUE", "1"],
             false_values=["false", "False", "FALSE", "0"],

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._files import replacing
+from mixda._names import class_names as class_names
+from mixda._names import domain_names
 from mixda._table_files import MISSING, SUFFIXES, TableFile, open_file, pyarrow
 from mixda._validation import Array, check_choice, check_positive_int
 
@@ -113,15 +115,18 @@ class Samples:
         Names of the domains, strings.
     feature_names : tuple of str
         Of the columns of `X`.
-    dropped : int
-        Rows left out because a value was missing.
+    rows : ndarray of int of shape (n,)
+        Where the rows of `X` stand in the table, from 1; several files are counted through.
+    dropped : dict of str to int
+        How many rows of which file were left out because a value was missing.
     """
 
     X: Array
     y: NDArray[Any] | None
     domain: NDArray[Any] | None
     feature_names: tuple[str, ...]
-    dropped: int
+    rows: NDArray[np.intp]
+    dropped: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -134,11 +139,6 @@ class Batch:
 
     def __len__(self) -> int:
         return int(self.record.num_rows)
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The columns as arrays, see `values`."""
-        return {name: self.values(name) for name in self.record.schema.names}
 
     def values(self, name: str) -> NDArray[Any]:
         """One column: float64 with NaN for missing numbers, or objects with None for the rest."""
@@ -158,8 +158,10 @@ class Batch:
         X = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
             column = self.record.column(name)
+            if pa.types.is_boolean(column.type):
+                column = column.cast(pa.int8())
             if not pa.types.is_floating(column.type):
-                column = column.cast(pa.int8()).cast(pa.float64())
+                column = column.cast(pa.float64(), safe=False)
             X[:, k] = column.to_numpy(zero_copy_only=False)
         return X
 
@@ -204,8 +206,7 @@ class Table:
             self._check_column(name)
         names = [name for name in (chosen or self.columns) if name not in without]
         if chosen is None:
-            usable = ("number", "bool")
-            names = [n for n in names if any(part.kinds[n] in usable for part in self.parts)]
+            names = [name for name in names if self.is_numeric(name)]
         for name in names:
             self._check_number(name)
         if not names:
@@ -214,6 +215,10 @@ class Table:
                 f"{_listed(self.columns)}."
             )
         return tuple(names)
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers or truth values, in one of the files at least."""
+        return any(part.kinds.get(name) in ("number", "bool") for part in self.parts)
 
     def batches(
         self, columns: Sequence[str], rows: int = ROWS, *, as_written: Collection[str] = ()
@@ -265,23 +270,27 @@ class Table:
         Samples
         """
         check_choice(missing, "missing", ("error", "drop"))
+        check_different(label, domain)
         names = self.features(features, (label, domain, *drop))
         extra = [name for name in (label, domain) if name is not None]
         blocks: list[Array] = []
         columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extra}
-        dropped = 0
+        places: list[NDArray[np.intp]] = []
+        seen, dropped = 0, dict.fromkeys(map(str, self.files), 0)
         for batch in self.batches(list(dict.fromkeys([*names, *extra])), rows, as_written=extra):
             X, values = batch.matrix(names), {name: batch.values(name) for name in extra}
             wanted = np.ones(len(X), dtype=bool)
             if domain is not None and domains is not None:
-                wanted = np.isin(_domain_names(values[domain]), list(domains))
+                wanted = np.isin(domain_names(values[domain]), list(domains))
             bad = wanted & ~np.isfinite(X).all(axis=1)
             for name in extra:
                 bad |= wanted & _is_missing(values[name])
             if bad.any() and missing == "error":
                 _refuse(batch, int(bad.argmax()), names, X, values)
-            dropped += int(bad.sum())
+            dropped[str(batch.file)] += int(bad.sum())
             kept = wanted & ~bad
+            places.append(seen + 1 + np.flatnonzero(kept))
+            seen += len(X)
             blocks.append(X if kept.all() else X[kept])
             for name in extra:
                 columns[name].append(values[name][kept])
@@ -291,15 +300,19 @@ class Table:
                 "leave out the columns that are mostly empty."
             )
         y = None if label is None else class_names(np.concatenate(columns[label]))
-        of = None if domain is None else _domain_names(np.concatenate(columns[domain]))
-        return Samples(np.concatenate(blocks), y, of, names, dropped)
+        of = None if domain is None else domain_names(np.concatenate(columns[domain]))
+        left_out = {file: n for file, n in dropped.items() if n}
+        return Samples(np.concatenate(blocks), y, of, names, np.concatenate(places), left_out)
 
     def distinct(self, column: str) -> list[str]:
         """Return the different values of a column as names, sorted; missing ones not counted."""
+        pa = pyarrow()
         found: set[str] = set()
         for batch in self.batches([column], as_written=[column]):
-            values = batch.values(column)
-            found.update(_domain_names(values[~_is_missing(values)]).tolist())
+            once = batch.record.column(column).unique()
+            record = pa.RecordBatch.from_arrays([once], [column])
+            values = Batch(batch.file, 0, record).values(column)
+            found.update(domain_names(values[~_is_missing(values)]).tolist())
         return sorted(found)
 
     def _check_column(self, name: str) -> None:
@@ -317,26 +330,13 @@ class Table:
                 )
 
 
-def class_names(values: NDArray[Any]) -> NDArray[Any]:
-    """Classes as integers if all of them are whole numbers, else as strings.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mixda.tables import class_names
-    >>> class_names(np.array(["1", "2.0"], dtype=object))
-    array([1, 2])
-    >>> class_names(np.array(["1", "worn"], dtype=object))
-    array(['1', 'worn'], dtype='<U4')
-    """
-    distinct, codes = np.unique(values.astype(str), return_inverse=True)
-    try:
-        numbers = distinct.astype(np.float64)
-    except ValueError:
-        return np.asarray(distinct[codes])
-    if (np.abs(numbers) < 2**53).all() and (numbers == np.round(numbers)).all():
-        return np.asarray(numbers.astype(np.int64)[codes])
-    return np.asarray(distinct[codes])
+def check_different(label: str | None, domain: str | None) -> None:
+    """Refuse one column for two purposes."""
+    if label is not None and label == domain:
+        raise ValueError(
+            f"column {label!r} is given for the classes and for the domains; name two different "
+            "columns."
+        )
 
 
 def write_table(path: PathArgument, batches: Iterable[Any]) -> int:
@@ -369,17 +369,18 @@ def write_table(path: PathArgument, batches: Iterable[Any]) -> int:
     n_rows, writer, schema = 0, None, None
     with replacing(path) as file:
         try:
-            for batch in batches:
-                record = _record(batch)
-                if writer is None:
-                    schema = record.schema
-                    writer = _writer(path, file, schema)
-                writer.write_batch(record if record.schema == schema else record.cast(schema))
+            for batch in batches:  # what goes wrong here is not the writer's fault
+                try:
+                    record = _record(batch)
+                    if writer is None:
+                        schema = record.schema
+                        writer = _writer(path, file, schema)
+                    writer.write_batch(record if record.schema == schema else record.cast(schema))
+                except pa.ArrowException as error:
+                    raise ValueError(f"{path} cannot be written: {error}") from None
                 n_rows += record.num_rows
             if writer is None:
                 raise ValueError(f"there is nothing to write to {path}.")
-        except pa.ArrowException as error:
-            raise ValueError(f"{path} cannot be written: {error}") from None
         finally:
             if writer is not None:
                 writer.close()
@@ -404,13 +405,6 @@ def _listed(names: Sequence[str], most: int = 12) -> str:
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 
-def _domain_names(values: NDArray[Any]) -> NDArray[Any]:
-    """Names as strings, one by one: 3.0 is "3" whatever stands beside it."""
-    distinct, codes = np.unique(values.astype(str), return_inverse=True)
-    names = [str(class_names(distinct[k : k + 1])[0]) for k in range(len(distinct))]
-    return np.array(names, dtype=str)[codes] if names else np.empty(0, dtype=str)
-
-
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind == "f":
         return np.asarray(~np.isfinite(values))
@@ -423,14 +417,17 @@ def _refuse(
     batch: Batch, row: int, names: Sequence[str], X: Array, values: Mapping[str, NDArray[Any]]
 ) -> None:
     wrong = [name for name, column in values.items() if _is_missing(column)[row]]
-    infinite = False
-    if not wrong:
+    if wrong:
+        written = batch.record.column(wrong[0])[row].as_py()
+        mark = isinstance(written, str) and written != ""
+        what = f"{written!r}, which means no value," if mark else "no value"
+    else:
         place = int((~np.isfinite(X[row])).argmax())
-        wrong, infinite = [names[place]], bool(np.isinf(X[row, place]))
+        wrong, what = [names[place]], "no value" if np.isnan(X[row, place]) else "an infinite value"
     raise ValueError(
-        f"{batch.file}: column {wrong[0]!r} has {'an infinite' if infinite else 'no'} value in row "
-        f"{batch.first_row + row + 1}; correct it, leave the column out, or skip such rows "
-        "(missing='drop' in Python, --missing drop on the command line)."
+        f"{batch.file}: column {wrong[0]!r} has {what} in row {batch.first_row + row + 1}; correct "
+        "it, leave the column out, or skip such rows (missing='drop' in Python, --missing drop on "
+        "the command line)."
     )
 
 
