@@ -6,10 +6,12 @@ and how samples become a mixture.
 
 from __future__ import annotations
 
+import glob
 import re
+import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,7 @@ from mixda._em_search import units_of
 from mixda.chunks import ChunkSource
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import Mixture
-from mixda.tables import Samples, Table, expand_paths, open_table
-
-PathArgument = str | PathLike[str]
+from mixda.tables import PathArgument, Samples, Table, expand_paths, open_table
 
 COMPONENTS = 3  # per class of a labelled domain
 TARGET_COMPONENTS = 30  # of a domain without labels, at most one for ten rows
@@ -54,38 +54,49 @@ class Inputs:
 
 
 def read_inputs(sources: Sequence[PathArgument], target: PathArgument, reading: Reading) -> Inputs:
-    """Read every domain; the target's classes are not among the columns that are read."""
-    opened: dict[str, Mixture | Table] = {}
-    for path in _domain_paths(sources):
-        _add(opened, stem(path), _open(path))
-    inside = reading.domain is not None and not Path(target).exists()
-    goal = None if inside else _open(Path(target))
-    names = _features(opened, goal, reading)
+    """Read every domain; the target's classes are not among the columns that are read.
+
+    A file of the target is no source, though a pattern or a folder of the sources holds it.
+    """
+    goal_files = _target_files(target)
+    opened, left_out = _open_sources(sources, goal_files)
+    tables = {name: value for name, value in opened.items() if isinstance(value, Table)}
+    column = reading.domain
+    within = {} if column is None else {k: table.distinct(column) for k, table in tables.items()}
+    holders = [tables[name] for name, values in within.items() if str(target) in values]
+    _check_target(target, goal_files, holders, column)
+    beside = None if holders else _open(goal_files)
+    names = _features(opened, beside, reading)
     found: dict[str, Samples | Mixture] = {}
-    hidden: Samples | None = None
+    read: list[Samples] = []
     for name, value in opened.items():
         if isinstance(value, Mixture):
             _add(found, name, value)
             continue
-        of = None if reading.domain is None else value.distinct(reading.domain)
-        if inside and of is not None and str(target) in of:
-            of.remove(str(target))
-            hidden = _read(value, names, replace(reading, label=None), [str(target)])
+        of = [part for part in within[name] if part != str(target)] if within else None
         if of != []:
-            for part_name, part in _read_source(value, name, names, reading, of).items():
+            read.append(_read_source(value, names, reading, of))
+            for part_name, part in split_domains(read[-1], name).items():
                 _add(found, part_name, part)
-    if isinstance(goal, Table):
-        hidden = _read(goal, names, replace(reading, label=None, domain=None), None)
-    known = goal if isinstance(goal, Mixture) else hidden
-    if known is None:
-        raise ValueError(
-            f"the target {str(target)!r} is neither a file nor a value of column "
-            f"{reading.domain!r}."
-        )
     if not found:
         raise ValueError("there is no source besides the target; give at least one.")
-    target_name = str(target) if inside else stem(Path(target))
-    return Inputs(found, target_name + " (target)" * (target_name in found), known)
+    unlabeled = replace(reading, label=None)
+    if beside is None:
+        goal: Samples | Mixture = _read(holders[0], names, unlabeled, [str(target)])
+    elif isinstance(beside, Table):
+        goal = _read(beside, names, replace(unlabeled, domain=None), None)
+    else:
+        goal = beside
+    target_name = str(target) if holders else stem(_place(target, goal_files))
+    if target_name in found:
+        raise ValueError(
+            f"the target and a source are both called {target_name!r}; rename one, and make sure "
+            "that the target's rows are not among those of the sources."
+        )
+    check_samples([*read, *([goal] if isinstance(goal, Samples) else [])], reading.label)
+    for file in left_out:
+        warnings.warn(f"{file} is the target, so it is not used as a source.", stacklevel=2)
+    return Inputs(found, target_name, goal)
 
 
 def stem(path: Path) -> str:
@@ -110,12 +121,46 @@ def split_domains(samples: Samples, name: str) -> dict[str, Samples]:
     for value in np.unique(samples.domain):
         rows = samples.domain == value
         y = None if samples.y is None else samples.y[rows]
-        parts[str(value)] = replace(samples, X=samples.X[rows], y=y, domain=None)
+        parts[str(value)] = replace(
+            samples, X=samples.X[rows], y=y, domain=None, rows=samples.rows[rows]
+        )
     return parts
 
 
+def check_samples(samples: Sequence[Samples], label: str | None) -> None:
+    """Refuse classes that are none; note rows left out and features that look like row numbers."""
+    classes = [part.y for part in samples if part.y is not None]
+    n_rows = sum(len(y) for y in classes)
+    n_classes = len(np.unique(np.concatenate([y.astype(str) for y in classes]))) if classes else 0
+    if n_classes > max(n_rows / 2, 2):
+        raise ValueError(
+            f"column {label!r} has {n_classes:,} different values in {n_rows:,} rows, so it does "
+            "not hold classes; name another column, or group its values."
+        )
+    note_dropped(sum((Counter(part.dropped) for part in samples), Counter()))
+    counting = [name for part in samples for name in _counting(part)]
+    for name in dict.fromkeys(counting):
+        warnings.warn(
+            f"column {name!r} is a feature and goes up by one from row to row, as an id does; "
+            "leave it out if it is one (drop, --drop).",
+            stacklevel=2,
+        )
+
+
+def note_dropped(dropped: Mapping[str, int]) -> None:
+    """Say how many rows of which file were left out."""
+    if dropped:
+        shown = ", ".join(f"{n:,} of {file}" for file, n in dropped.items())
+        warnings.warn(f"rows left out because a value is missing: {shown}.", stacklevel=2)
+
+
 def fit_domain(
-    name: str, samples: Samples, components: int | str | None, seed: int, verbose: bool
+    name: str,
+    samples: Samples,
+    components: int | str | None,
+    seed: int,
+    verbose: bool,
+    n_init: int = 1,
 ) -> Mixture:
     """Fit a mixture; features of mixed units are standardised for the fit, and put back after.
 
@@ -125,13 +170,15 @@ def fit_domain(
     unit = units_of(X.std(axis=0), np.abs(X).max(axis=0), "auto")
     mean = X.mean(axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
     Z = (X - mean) / unit
-    settings: dict[str, Any] = {"random_state": seed, "verbose": verbose}
+    settings: dict[str, Any] = {"random_state": seed, "verbose": verbose, "n_init": n_init}
+    n_components: Any = components
     if samples.y is None:
         if components is None:
-            components = min(TARGET_COMPONENTS, max(1, len(X) // 10))
-        mixture = fit_mixture(Z, components, **settings)  # type: ignore[arg-type]
+            n_components = min(TARGET_COMPONENTS, max(1, len(X) // 10))
+        mixture = fit_mixture(Z, n_components, **settings)
     else:
-        mixture = fit_labeled_mixture(Z, samples.y, components or COMPONENTS, **settings)  # type: ignore[arg-type]
+        n_components = COMPONENTS if components is None else components
+        mixture = fit_labeled_mixture(Z, samples.y, n_components, **settings)
     return replace(
         mixture,
         means=mixture.means * unit + mean,
@@ -149,7 +196,7 @@ def fit_domains_of(
     sparse = components is None and not source.has_label
     found = fit_domains(
         source,
-        components or default,
+        default if components is None else components,
         standardize="auto",
         rows_per_component=10 if sparse else 1,
         random_state=seed,
@@ -164,16 +211,64 @@ def fit_domains_of(
     }
 
 
-def _domain_paths(sources: Sequence[PathArgument]) -> list[Path]:
-    """Every file that patterns stand for, and folders as they are."""
-    paths: list[Path] = []
+def _target_files(target: PathArgument) -> list[Path]:
+    """Files of the target; none if it is no path."""
+    found = Path(target).exists() or bool(glob.glob(str(target), recursive=True))
+    return expand_paths(target) if found else []
+
+
+def _open_sources(
+    sources: Sequence[PathArgument], target: Collection[Path]
+) -> tuple[dict[str, Mixture | Table], list[Path]]:
+    """Every file that patterns stand for, and every folder, by name; and the target's files."""
+    taken = {file.resolve() for file in target}
+    opened: dict[str, Mixture | Table] = {}
+    left_out: list[Path] = []
     for source in sources:
-        paths += [Path(source)] if Path(source).is_dir() else expand_paths(source)
-    return paths
+        files = expand_paths(source)
+        whole = [(Path(source), files)] if Path(source).is_dir() else [(f, [f]) for f in files]
+        for place, group in whole:
+            own = [file for file in group if file.resolve() not in taken]
+            left_out += [file for file in group if file.resolve() in taken]
+            if own:
+                _add(opened, stem(place), _open(own))
+    return opened, left_out
 
 
-def _open(path: Path) -> Mixture | Table:
-    return Mixture.load(path) if path.suffix.lower() == ".gmm" else open_table(path)
+def _check_target(
+    target: PathArgument, files: Sequence[Path], holders: Sequence[Table], domain: str | None
+) -> None:
+    if len(holders) > 1:
+        raise ValueError(
+            f"rows of the target {str(target)!r} are in {holders[0].files[0]} and in "
+            f"{holders[1].files[0]}; put them into one file."
+        )
+    if holders and files:
+        raise ValueError(
+            f"the target {str(target)!r} is a value of column {domain!r} and also a file or folder "
+            "here; rename one of them."
+        )
+    if not holders and not files:
+        if domain is None:
+            expand_paths(target)  # says what is wrong with it
+        raise ValueError(
+            f"the target {str(target)!r} is neither a file nor a value of column {domain!r}."
+        )
+
+
+def _place(target: PathArgument, files: Sequence[Path]) -> Path:
+    """Return what the target is named after: the first file of a pattern, else the path itself."""
+    return Path(target) if Path(target).exists() else files[0]
+
+
+def _open(files: Sequence[Path]) -> Mixture | Table:
+    mixtures = [file for file in files if file.suffix.lower() == ".gmm"]
+    if mixtures and len(files) > 1:
+        raise ValueError(
+            f"{mixtures[0]} is one of {len(files)} files of a single domain; a mixture is a whole "
+            "domain, give it alone."
+        )
+    return Mixture.load(files[0]) if mixtures else open_table(files)
 
 
 def _add(domains: dict[str, Any], name: str, value: Any) -> None:
@@ -187,6 +282,10 @@ def _features(
 ) -> tuple[str, ...] | None:
     """Names of the features: those of a mixture if one has names, else those of the first file."""
     values = [*opened.values(), *([] if goal is None else [goal])]
+    tables = [value for value in values if isinstance(value, Table)]
+    for name in reading.drop:
+        if not any(name in table.columns for table in tables):
+            raise ValueError(f"no data file has a column {name!r} to leave out (drop, --drop).")
     named = [v.feature_names for v in values if isinstance(v, Mixture) and v.feature_names]
     for names in named:
         different = sorted(set(names) ^ set(named[0]))
@@ -196,29 +295,49 @@ def _features(
                 "them all on the same columns."
             )
     if named:
-        return named[0]
-    for value in values:
-        if isinstance(value, Table):
-            without = (reading.label, reading.domain, *reading.drop)
-            return value.features(
-                reading.columns, [name for name in without if name in value.columns]
+        asked = set(named[0] if reading.columns is None else reading.columns) - set(reading.drop)
+        if asked != set(named[0]):
+            raise ValueError(
+                f"the features are those of the mixtures ({', '.join(named[0])}); fit these on "
+                "other columns, or leave out columns and drop (--columns, --drop)."
             )
-    return None
+        return named[0]
+    return _table_features(tables, reading) if tables else None
+
+
+def _table_features(tables: Sequence[Table], reading: Reading) -> tuple[str, ...]:
+    """Columns of the first table that hold numbers there, or in another table."""
+    first = tables[0]
+    without = [reading.label, reading.domain, *reading.drop]
+    without = [name for name in without if name in first.columns]
+    if reading.columns is not None:
+        return first.features(reading.columns, without)
+    candidates = [name for name in first.columns if name not in without]
+    numeric = [n for n in candidates if any(table.is_numeric(n) for table in tables)]
+    return first.features(numeric or None, without)
+
+
+def _counting(samples: Samples) -> list[str]:
+    """Features that are whole numbers and go up by one from row to row."""
+    if len(samples.X) < 10:
+        return []
+    offsets = samples.X - samples.rows[:, None]
+    same = (offsets == np.round(offsets[0])).all(axis=0)
+    return [name for name, flag in zip(samples.feature_names, same, strict=True) if flag]
 
 
 def _read_source(
     table: Table,
-    name: str,
     names: tuple[str, ...] | None,
     reading: Reading,
     domains: Collection[str] | None,
-) -> dict[str, Samples]:
+) -> Samples:
     if reading.label is None:
         raise ValueError(
             f"{table.files[0]} is a source, and sources need classes; name their column (label, "
             "--label; in an npz it is y)."
         )
-    return split_domains(_read(table, names, reading, domains), name)
+    return _read(table, names, reading, domains)
 
 
 def _read(

@@ -15,36 +15,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-import mixda
 from mixda._domains import (
     Inputs,
-    PathArgument,
     Reading,
+    check_samples,
     fit_domain,
     fit_domains_of,
+    note_dropped,
     read_inputs,
     split_domains,
     stem,
 )
-from mixda._validation import LARGEST, Array, check_choice, check_random_state
+from mixda._methods import METHODS as METHODS
+from mixda._methods import make_estimator
+from mixda._names import one_kind_of_classes
+from mixda._prediction_rows import check_kept, output_names, predicted_rows
+from mixda._validation import check_choice, check_random_state
 from mixda.chunks import from_files
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel
-from mixda.tables import Batch, Samples, Table, check_writable, open_table, write_table
-
-METHODS = {
-    "auto": "AutoMSDA",
-    "dadil": "GMMDaDiL",
-    "wbt": "GMMWBT",
-    "otda": "GMMOTDA",
-    "source": "SourceOnly",
-    "wjdot": "WJDOT",
-    "jcpot": "JCPOT",
-    "sample-wbt": "WBT",
-    "sample-dadil": "DaDiL",
-}
+from mixda.tables import (
+    PathArgument,
+    Samples,
+    Table,
+    check_different,
+    check_writable,
+    open_table,
+    write_table,
+)
 
 _LARGE_VALUES = 50_000_000  # 400 MB: larger tables stay on disk and are read once per iteration
 
@@ -109,6 +108,7 @@ def fit_files(
     {'lab': Mixture(n_components=2, n_features=1, classes=['ok', 'worn'])}
     """
     check_random_state(seed)
+    check_different(label, domain)
     table = open_table(paths)
     if n_jobs is not None or client is not None or resume or _is_large(table):
         if checkpoint is not None and not resume:
@@ -116,8 +116,14 @@ def fit_files(
         source = from_files(paths, label, domain, columns=columns, drop=drop, missing=missing)
         where = {"n_jobs": n_jobs, "client": client, "checkpoint": checkpoint}
         name = stem(table.files[0])
-        return fit_domains_of(source, name, components, seed, verbose, **where)
+        fitted = fit_domains_of(source, name, components, seed, verbose, **where)
+        lost = (table.n_rows or 0) - sum(m.info["n_samples"] for m in fitted.values())
+        note_dropped(
+            {str(table.files[0]) + " …" * (len(table.files) > 1): lost} if lost > 0 else {}
+        )
+        return fitted
     samples = table.read(columns, label, domain, drop, missing)
+    check_samples([samples], label)
     return {
         name: fit_domain(name, part, components, seed, verbose)
         for name, part in split_domains(samples, stem(table.files[0])).items()
@@ -172,7 +178,7 @@ def adapt_files(
         Standardise by the moments of each domain, of all sources together, or not at all; "auto"
         is "sources".
     options : dict, optional
-        More parameters of the estimator.
+        More parameters of the estimator, those that have no parameter of their own here.
 
     Returns
     -------
@@ -185,18 +191,26 @@ def adapt_files(
     inputs = read_inputs(sources, target, Reading(label, domain, columns, drop, missing))
     if method == "auto" and inputs.mixtures:
         method = "dadil"
-    if method == "auto":
-        _check_left_to_auto(encoder, scale, components, target_components)
-    estimator = _estimator(method, inputs, encoder, scale, options, seed, verbose)
+    estimator = make_estimator(
+        method,
+        inputs,
+        options or {},
+        encoder=encoder,
+        scale=scale,
+        components=components,
+        target_components=target_components,
+        seed=seed,
+        verbose=verbose,
+    )
     if encoder is None and hasattr(estimator, "fit_mixtures"):
-        fit = partial(fit_domain, seed=seed, verbose=verbose)
+        fit = partial(fit_domain, seed=seed, verbose=verbose, n_init=estimator.n_init)
         parts, goal = _as_mixtures(inputs, fit, components, target_components)
-        if getattr(estimator, "class_prior", None) == "uniform":
-            parts = [_balanced(part) for part in parts]
+        if target_components is None:
+            estimator.set_params(target_components=goal.n_components)
         estimator.fit_mixtures(parts, goal)
         names = parts[0].feature_names
     else:
-        names = _fit_samples(estimator, inputs, components, target_components)
+        names = _fit_samples(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
     return model if names is None else replace(model, feature_names=tuple(names))
 
@@ -248,13 +262,18 @@ def predict_file(
     if any(file.resolve() == output.resolve() for file in table.files):
         raise ValueError(f"{output} is the file to predict; choose another name for the output.")
     features = table.features(model.feature_names)
-    _check_kept(keep, _output_names(model))
+    check_kept(keep, output_names(model))
+    keep = list(dict.fromkeys(keep))
+    twice = any(name in features for name in keep)  # read as numbers, and again as written
     tally = np.zeros(3 + len(model.classes), dtype=int)  # rows, missing, far, of each class
 
     def records() -> Iterator[Any]:
-        columns = list(dict.fromkeys([*features, *keep]))
-        for batch in table.batches(columns, rows, as_written=keep):
-            record, counts = _predicted(model, batch, features, keep)
+        copies = table.batches(keep, rows, as_written=keep)
+        beside = [] if twice else keep
+        for batch in table.batches([*features, *beside], rows, as_written=beside):
+            written = next(copies) if twice else batch
+            kept = {name: written.record.column(name) for name in keep}
+            record, counts = predicted_rows(model, batch.matrix(features), kept)
             yield record
             tally[:] += counts
             if on_rows is not None:
@@ -286,14 +305,23 @@ def report_file(
     -------
     Path
     """
+    from mixda.report import write_report
+
     if paths is None:
         if label is not None:
             raise ValueError(f"label {label!r} needs data to be found in; give the data too.")
-        return model.report(Path(output))
+        return write_report(model, Path(output))
     table = open_table(paths)
     samples = table.read(list(model.feature_names), label, missing="drop")
-    y = None if samples.y is None else _known_classes(samples.y, model.classes, table)
-    return model.report(Path(output), samples.X, y)
+    note_dropped(samples.dropped)
+    return write_report(
+        model,
+        Path(output),
+        samples.X,
+        samples.y,
+        row_numbers=samples.rows,
+        n_dropped=sum(samples.dropped.values()),
+    )
 
 
 def output_paths(path: PathArgument, domains: Sequence[str], suffix: str = ".gmm") -> list[Path]:
@@ -336,146 +364,19 @@ def _as_mixtures(inputs: Inputs, fit: Callable[..., Mixture], n: Any, n_target: 
                 f"the source {name!r} is a mixture without labels; fit it with the column of the "
                 "classes (label, --label)."
             )
-    if len({np.asarray(mixture.classes).dtype.kind for mixture in sources}) > 1:
-        sources = [replace(m, classes=np.asarray(m.classes).astype(str)) for m in sources]
+    classes = one_kind_of_classes([np.asarray(mixture.classes) for mixture in sources])
+    sources = [replace(m, classes=names) for m, names in zip(sources, classes, strict=True)]
     if isinstance(inputs.target, Mixture):
         return sources, replace(inputs.target, labels=None, classes=None)
     return sources, fit(inputs.target_name, inputs.target, n_target)
 
 
-def _balanced(mixture: Mixture) -> Mixture:
-    """Give all classes that occur the same mass: the target's proportions may well be others."""
-    labels, shares = np.asarray(mixture.labels), mixture.class_proportions
-    weights = mixture.weights * (labels[:, shares > 0] @ (1.0 / shares[shares > 0]))
-    return replace(mixture, weights=weights / weights.sum())
-
-
-def _check_left_to_auto(
-    encoder: str | None, scale: str | None, components: Any, target_components: Any
-) -> None:
-    given = {
-        "encoder": encoder is not None,
-        "scale": scale != "auto",
-        "components": components is not None,
-        "target_components": target_components is not None,
-    }
-    for name in [name for name in given if given[name]]:
-        raise ValueError(
-            f"method 'auto' chooses {name} by itself; leave it out, or name a method, as dadil."
-        )
-
-
-def _estimator(
-    method: str,
-    inputs: Inputs,
-    encoder: str | None,
-    scale: str | None,
-    options: Mapping[str, Any] | None,
-    seed: int,
-    verbose: bool,
-) -> Any:
-    class_name = METHODS[method]
-    kind = getattr(mixda, class_name)
-    if inputs.mixtures and (encoder is not None or not hasattr(kind, "fit_mixtures")):
-        what = f"encoder {encoder!r}" if encoder is not None else f"method {method!r}"
-        raise ValueError(
-            f"{what} needs the samples of every domain, but {inputs.mixtures[0]!r} is a mixture; "
-            "give its data file, or use the methods dadil, wbt or otda without an encoder."
-        )
-    known = kind().get_params(deep=False)
-    asked = {"encoder": encoder, "scale": scale, **(options or {}), "random_state": seed}
-    if "verbose" in known:
-        asked["verbose"] = verbose
-    unknown = [name for name in options or {} if name not in known]
-    if unknown:
-        raise ValueError(
-            f"{class_name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}."
-        )
-    return kind(**{name: value for name, value in asked.items() if name in known})
-
-
-def _fit_samples(
-    estimator: Any, inputs: Inputs, components: int | str | None, target_components: Any
-) -> tuple[str, ...]:
+def _fit_samples(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
     """Fit an estimator to samples; the target's rows get a label that is never read."""
     parts = [*inputs.sources.values(), inputs.target]
     samples = [part for part in parts if isinstance(part, Samples)]
-    known = estimator.get_params(deep=False)
-    asked = {"n_components": components, "target_components": target_components}
-    asked = {name: v for name, v in asked.items() if v is not None and name in known}
-    estimator.set_params(**asked)
-    labels = _one_kind([part.y for part in samples[:-1] if part.y is not None])
+    labels = one_kind_of_classes([part.y for part in samples[:-1] if part.y is not None])
     y = np.concatenate([*labels, np.full(len(samples[-1].X), labels[0][0])])
     ids = np.repeat([*range(len(samples) - 1), -1], [len(part.X) for part in samples])
     estimator.fit(np.concatenate([part.X for part in samples]), y, sample_domain=ids)
     return samples[0].feature_names
-
-
-def _one_kind(labels: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Classes of all sources as integers, or as strings as soon as one source has strings."""
-    if len({part.dtype.kind for part in labels}) > 1:
-        return [part.astype(str) for part in labels]
-    return labels
-
-
-def _known_classes(y: NDArray[Any], classes: NDArray[Any], table: Table) -> NDArray[Any]:
-    by_name = {str(value): value for value in classes}
-    unknown = sorted({str(value) for value in y} - set(by_name))
-    if unknown:
-        raise ValueError(
-            f"{table.files[0]} has the label {unknown[0]!r}, which is not a class of the model "
-            f"({', '.join(by_name)}); correct it, or leave the label out."
-        )
-    return np.array([by_name[str(value)] for value in y])
-
-
-def _output_names(model: AdaptedModel) -> list[str]:
-    return ["label", "confidence", "far", "note", *(f"p_{name}" for name in model.classes)]
-
-
-def _check_kept(keep: Sequence[str], names: Sequence[str]) -> None:
-    taken = [name for name in keep if name in names]
-    if taken:
-        raise ValueError(
-            f"the column {taken[0]!r} cannot be kept, as the output has one of that name; rename "
-            "it in the data."
-        )
-
-
-def _predicted(
-    model: AdaptedModel, batch: Batch, features: Sequence[str], keep: Sequence[str]
-) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Return the rows to write for a batch, and how many: all, missing, far, of each class."""
-    X = batch.matrix(features)
-    usable = np.asarray((np.abs(X) <= LARGEST).all(axis=1))
-    proba = np.zeros((len(X), len(model.classes)))
-    far = np.zeros(len(X), dtype=bool)
-    if usable.any():
-        rows = X if usable.all() else X[usable]
-        proba[usable], far[usable] = model.predict_proba(rows), model.novelty(rows)
-    winners = proba.argmax(axis=1)
-    columns: dict[str, Any] = {name: batch.record.column(name) for name in keep}
-    values = [model.classes[winners], proba.max(axis=1), far, None, *proba.T]
-    for name, value in zip(_output_names(model), values, strict=True):
-        columns[name] = _notes(X, usable, features) if value is None else _masked(value, usable)
-    by_class = np.bincount(winners[usable], minlength=len(model.classes))
-    return columns, np.array([len(X), (~usable).sum(), far.sum(), *by_class])
-
-
-def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
-    import pyarrow
-
-    return pyarrow.array(values, mask=None if usable.all() else ~usable)
-
-
-def _notes(X: Array, usable: NDArray[np.bool_], features: Sequence[str]) -> Any:
-    import pyarrow
-
-    if usable.all():
-        return pyarrow.nulls(len(X), pyarrow.string())
-    notes: list[str | None] = [None] * len(X)
-    for row in np.flatnonzero(~usable):
-        place = int((~(np.abs(X[row]) <= LARGEST)).argmax())
-        what = "no value" if np.isnan(X[row, place]) else "no usable value"
-        notes[row] = f"{what} in {features[place]}"
-    return pyarrow.array(notes, pyarrow.string())

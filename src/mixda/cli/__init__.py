@@ -5,6 +5,7 @@ Commands parse, call `mixda.workflow` and print; they decide nothing. Here is th
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
@@ -50,11 +51,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _note  # type: ignore[assignment]
             code = command().main(arguments, prog_name="mixda", standalone_mode=False)
+        sys.stdout.flush()
         return int(code or 0)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except KeyboardInterrupt:
         return STOPPED
+    except BrokenPipeError:  # as in ``mixda info m.mixda | head -1``
+        return _leave_pipe()
     except Exception as error:
         return _explain(error)
+
+
+def _leave_pipe() -> int:
+    """Say nothing more, also not at the very end: the reader had enough, which is no mistake."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _explain(error: Exception) -> int:

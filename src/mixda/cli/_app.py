@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from mixda import __version__
-from mixda.cli._output import Output
-
-METHODS = ("auto", "dadil", "wbt", "otda", "source", "wjdot", "jcpot", "sample-wbt", "sample-dadil")
+from mixda._methods import METHODS
+from mixda.cli._output import Output, listed
 
 
 class _Commands(typer.core.TyperGroup):  # type: ignore[misc]
@@ -136,10 +135,13 @@ def fit(
     All files together are one domain; with --domain, every value of that column is one, and each
     gets its own file. Without --label the mixture has no classes.
     """
+    from mixda.tables import open_table
     from mixda.workflow import fit_files, output_paths
 
     out = Output(quiet, json)
-    output_paths(output, [""] if domain is None else ["a", "b"])  # say now what will not do
+    output_paths(output, [""])  # say now what will not do
+    if domain is not None:
+        output_paths(output, open_table(data).distinct(domain))
     mixtures = fit_files(
         data,
         label,
@@ -155,7 +157,8 @@ def fit(
         resume=resume,
         verbose=out.shown,
     )
-    paths = output_paths(output, [""] if domain is None else list(mixtures))
+    alone = domain is None and "{domain}" not in output.name
+    paths = output_paths(output, [""] if alone else list(mixtures))
     for mixture, path in zip(mixtures.values(), paths, strict=True):
         mixture.save(path)
     rows = [
@@ -169,10 +172,10 @@ def fit(
         }
         for (name, mixture), path in zip(mixtures.items(), paths, strict=True)
     ]
-    out.table("written", list(rows[0]), [list(row.values()) for row in rows], words=2)
-    out.result(
-        {"written": rows, "features": list(next(iter(mixtures.values())).feature_names or ())}
-    )
+    names = list(next(iter(mixtures.values())).feature_names or ())
+    cells = [list(row.values()) for row in rows]
+    out.table("written", list(rows[0]), cells, words=2, below=f"features: {listed(names)}")
+    out.result({"written": rows, "features": names})
 
 
 def adapt(
@@ -261,7 +264,9 @@ def adapt(
     found = describe_model(model)
     domains = found["domains"]
     title = f"{model.method}: {len(model.classes)} classes, {len(model.feature_names)} features"
-    out.table(title, list(domains[0]), [list(d.values()) for d in domains], words=2)
+    cells = [list(domain.values()) for domain in domains]
+    below = f"features: {listed(model.feature_names)}"
+    out.table(title, list(domains[0]), cells, words=2, below=below)
     if method == "auto" and model.method != "AutoMSDA":
         out.say(
             f"auto is {model.method} here; with data files instead of .gmm files it would judge "
@@ -313,9 +318,11 @@ def predict(
     table = [(name, n, f"{n / total:.1%}") for name, n in done.counts.items()]
     out.table("predicted", ["class", "rows", "share"], table)
     if done.missing:
-        out.say(f"{done.missing:,} rows miss a value and got a note instead of a label.")
+        who = "1 row misses" if done.missing == 1 else f"{done.missing:,} rows miss"
+        out.say(f"{who} a value and got a note instead of a label.")
     if done.far:
-        out.say(f"{done.far:,} rows are far from everything the model knows (column far).")
+        who = "1 row is" if done.far == 1 else f"{done.far:,} rows are"
+        out.say(f"{who} far from everything the model knows (column far).")
     trust = trust_sentence(loaded)
     out.say(trust)
     out.say(f"written: {output} ({done.rows:,} rows)")
@@ -364,7 +371,8 @@ def info(
     out = Output(quiet, json)
     found = describe(file)
     shown = {name: v for name, v in found.items() if v is not None and name != "domains"}
-    out.table(file, ["what", "value"], [(k, _listed(v)) for k, v in shown.items()], words=2)
+    cells = [(k, listed(v) if isinstance(v, list) else v) for k, v in shown.items()]
+    out.table(file, ["what", "value"], cells, words=2)
     if "domains" in found:
         domains = found["domains"]
         out.table("domains", list(domains[0]), [list(d.values()) for d in domains], words=2)
@@ -381,14 +389,6 @@ def demo(
     from mixda.cli._demo import run_demo
 
     run_demo(out, seed)
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        names = [str(name) for name in value]
-        more = f", … ({len(names)} in all)" if len(names) > 12 else ""
-        return ", ".join(names[:12]) + more
-    return value
 
 
 def _names(values: list[str] | None) -> list[str] | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,12 +18,17 @@ from rich.text import Text
 
 
 class Output:
-    """Where results go: `quiet` prints nothing, `as_json` only the result as one JSON object."""
+    """Where results go: `quiet` prints nothing, `as_json` only the result as one JSON object.
+
+    Warnings are notes: on standard error, and in the JSON object.
+    """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
         self.shown = not quiet and not as_json
-        self._console = Console(highlight=False)
+        self.notes: list[str] = []
+        self._console = _Console(highlight=False)
+        warnings.showwarning = self._note  # type: ignore[assignment]  # `run` puts it back
 
     def say(self, text: str | None) -> None:
         """Print a sentence, if there is one."""
@@ -29,12 +36,21 @@ class Output:
             self._console.print(Text(text), soft_wrap=True)
 
     def table(
-        self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        words: int = 1,
+        below: str | None = None,
     ) -> None:
-        """Print a table; the first `words` columns are words, the others numbers."""
+        """Print a table; the first `words` columns are words, the others numbers.
+
+        A line `below` stands under the title.
+        """
         if not self.shown:
             return
         self._console.print(Text(title, style="bold"), soft_wrap=True)
+        self.say(below)
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for k, name in enumerate(columns):
             table.add_column(Text(name), justify="left" if k < words else "right")
@@ -45,7 +61,13 @@ class Output:
     def result(self, value: dict[str, Any]) -> None:
         """Print the result for a script, if one is asking."""
         if self.as_json and not self.quiet:
-            print(json.dumps(value, default=str))
+            notes = {"notes": self.notes} if self.notes else {}
+            print(json.dumps({**value, **notes}, default=str))
+
+    def _note(self, message: Any, *_: Any) -> None:
+        self.notes.append(" ".join(str(message).split()))
+        if not self.quiet:
+            print(f"mixda: note: {self.notes[-1]}", file=sys.stderr)
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
@@ -75,6 +97,18 @@ class Output:
             yield update
         finally:
             bar.stop()
+
+
+class _Console(Console):  # type: ignore[misc]
+    def on_broken_pipe(self) -> None:
+        """Leave it to `mixda.cli.run`; Rich would exit with 1."""
+        raise BrokenPipeError
+
+
+def listed(names: Sequence[Any], most: int = 12) -> str:
+    """Return names in a row, the first of them if there are many."""
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(str(name) for name in names[:most]) + more
 
 
 def _cell(value: Any) -> str:
