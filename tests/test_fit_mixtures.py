@@ -226,3 +226,18 @@ def test_a_fit_notes_the_columns_and_the_number_of_samples():
     assert p.info["n_samples"] == q.info["n_samples"] == len(frame)
     assert fit_mixture(TARGET, 2).feature_names is None
     assert fit_mixture(pd.DataFrame(TARGET), 2).feature_names is None  # 0 and 1 are no names
+
+
+@pytest.mark.parametrize("kind", [GMMWBT, GMMDaDiL, GMMOTDA])
+def test_the_class_prior_holds_for_given_mixtures_too(kind):
+    """Sources of unequal classes: uniform is the same as mixtures that were balanced before."""
+    rows = (IDS == 1) & ((Y == 0) | (np.arange(len(Y)) % 4 == 0))
+    y = CLASSES[Y[rows]]
+    given = fit_labeled_mixture(X[rows], y, 2, random_state=0)
+    even = fit_labeled_mixture(X[rows], y, 2, class_prior="uniform", random_state=0)
+    target = fit_mixture(TARGET, 4, random_state=0)
+    model = kind(random_state=0).fit_mixtures([given], target)
+    (used,) = model.source_mixtures_
+    np.testing.assert_allclose(used.weights, even.weights, rtol=1e-12)
+    (kept,) = kind(class_prior="empirical").fit_mixtures([given], target).source_mixtures_
+    assert kept.weights.tolist() == given.weights.tolist()
