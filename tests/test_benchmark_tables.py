@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +29,14 @@ SCORES = {  # per target (x, y), per seed
 }
 
 
-def make_run(folder: Path, scores=SCORES, suite: str = "cwru", targets=("x", "y")) -> Path:
+def make_run(
+    folder: Path, scores=SCORES, suite: str = "cwru", targets=("x", "y"), rows=None
+) -> Path:
     (folder / "cells").mkdir(parents=True, exist_ok=True)
     for method, per_target in scores.items():
         for target, values in zip(targets, per_target, strict=True):
             for seed, value in enumerate(values):
-                cell = Cell(suite, suite, "mlp", None, "f", target, method, seed)
+                cell = Cell(suite, suite, "mlp", rows, "f", target, method, seed)
                 outcome = {"accuracy": value, "fit_seconds": 9.0, "fit_cpu_seconds": 2.0, **ABOUT}
                 if method == "GMMWBT":
                     outcome["head_accuracy"] = 0.5
@@ -57,7 +61,7 @@ def test_table_by_hand(tmp_path):
         "<u>85.00 ± 5.00</u>",
         "<u>65.00 ± 5.00</u>",
         "<u>75.00</u>",
-        "2.50",
+        "1.50",
         "2.00",
     ]
     assert lines["WBT"][:3] == ["**90.00 ± 0.00**", "55.00 ± 5.00 ▼", "72.50 ▼"]
@@ -65,19 +69,26 @@ def test_table_by_hand(tmp_path):
     assert lines["GMMWBT (logistic)"][2] == "50.00 ▼"
     assert lines["TargetOnly (oracle)"][:4] == ["100.00 ± 0.00", "100.00 ± 0.00", "100.00", "–"]
     assert "▼ below source-only: adapting did harm there." in text
-    # x: 90, 90, 85, 50 gives ranks 1.5, 1.5, 3, 4; y: 85, 65, 55, 50 gives 1, 2, 3, 4
+    # each method once, GMMWBT by its head: x: 90, 85, 50 gives 1, 2, 3; y: 65, 55, 50 gives 1, 2, 3
     assert [lines[name][3] for name in ("GMMWBT (MAP)", "WBT", "GMMWBT (logistic)")] == [
-        "1.25",
-        "2.25",
-        "4.00",
+        "–",
+        "1.50",
+        "3.00",
     ]
+    assert "Ranks and tests count every method once" in text
+    assert "Friedman test of 3 methods on 2 targets" in text
     assert "by commit abc, 2 cores" in text
 
 
 def test_one_decision_per_method_if_asked(tmp_path):
     make_run(tmp_path)
-    assert "GMMWBT (logistic)" not in grid(benchmark.table(tmp_path, score="map"))
-    assert "GMMWBT (MAP)" not in grid(benchmark.table(tmp_path, score="head"))
+    by_map = grid(benchmark.table(tmp_path, score="map"))
+    assert "GMMWBT (logistic)" not in by_map
+    # x: 90, 90, 85 gives 1.5, 1.5, 3; y: 85, 65, 55 gives 1, 2, 3
+    assert [by_map[n][3] for n in ("GMMWBT (MAP)", "WBT", "SourceOnly")] == ["1.25", "2.25", "2.50"]
+    text = benchmark.table(tmp_path, score="head")
+    assert "GMMWBT (MAP)" not in grid(text)
+    assert "count every method once" not in text  # nothing to explain
 
 
 def test_missing_and_failed_cells_do_not_shift_a_line(tmp_path):
@@ -89,7 +100,7 @@ def test_missing_and_failed_cells_do_not_shift_a_line(tmp_path):
     assert lines["WJDOT"][:4] == ["70.00 ± 0.00 (1 of 2) ▼", "–", "–", "–"]
     assert lines["JCPOT"][:4] == ["failed", "<u>70.00 ± 10.00</u>", "–", "–"]
     assert "JCPOT failed: no luck" in text
-    assert lines["WBT"][3] == "2.25"  # incomplete lines are not ranked and move nobody
+    assert lines["WBT"][3] == "1.50"  # incomplete lines are not ranked and move nobody
 
 
 def test_csv_has_the_numbers_and_latex_its_commands(tmp_path):
@@ -104,7 +115,11 @@ def test_csv_has_the_numbers_and_latex_its_commands(tmp_path):
     assert r"55.00 $\pm$ 5.00 $\blacktriangledown$" in latex
     body = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert {line.count("&") for line in body} == {5}
-    assert not set(latex) & set("▼±χ²–")
+    make_run(tmp_path, suite="tep")
+    for text in (benchmark.table(tmp_path, "latex"), benchmark.compare(tmp_path, "latex")):
+        assert text.isascii()
+        assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    assert r"WBT & 90.00 / -- & 55.00 / -- & 72.50 / 92.30 ($-$19.80)" in text
 
 
 def test_different_data_or_features_are_different_tables(tmp_path):
@@ -112,7 +127,47 @@ def test_different_data_or_features_are_different_tables(tmp_path):
     make_run(tmp_path, suite="tep")
     text = benchmark.table(tmp_path)
     assert text.count("| method |") == 2
-    assert "All targets together: Friedman test of 4 methods on 4 targets" in text
+    assert "All targets together (cwru, mlp; tep, mlp): Friedman test of 3 methods on 4" in text
+
+
+def test_a_suite_counts_once_in_the_test_of_all_targets(tmp_path):
+    """cwru whole and cut to 50 rows: the same targets, so only the whole one counts."""
+    make_run(tmp_path)
+    make_run(tmp_path, suite="tep")
+    make_run(tmp_path, rows=50)
+    text = benchmark.table(tmp_path)
+    assert text.count("| method |") == 3
+    assert "3 methods on 4 targets" in text
+    make_run(tmp_path / "one")
+    make_run(tmp_path / "one", rows=50)
+    assert "All targets together" not in benchmark.table(tmp_path / "one")
+
+
+def test_equal_methods_cannot_be_tested(tmp_path):
+    make_run(tmp_path, {name: ([0.5], [0.6]) for name in ("SourceOnly", "WBT", "WJDOT")})
+    text = benchmark.table(tmp_path)
+    assert "No test: the 3 methods are equally good on each of the 2 targets." in text
+    assert "nan" not in text
+
+
+NASTY = (r"a|b\c{d}^~$e#f%g&h_i", "new\nline")
+
+
+def test_odd_names_of_domains_do_not_break_a_table(tmp_path):
+    make_run(tmp_path, targets=NASTY)
+    markdown = benchmark.table(tmp_path)
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
+    assert r"| a\|b\c{d}^~$e#f%g&h_i | new line |" in rows[0]
+    for text in (benchmark.table(tmp_path, "latex"), benchmark.compare(tmp_path, "latex")):
+        body = [line for line in text.splitlines() if line.endswith(r"\\")]
+        expected = r"a|b\textbackslash{}c\{d\}\textasciicircum{}\textasciitilde{}\$e\#f\%g\&h\_i"
+        assert f" & {expected} & new line & " in body[0]
+        columns = {len(re.findall(r"(?<!\\)&", line)) for line in body}
+        assert len(columns) == 1
+        assert text.startswith("% in the preamble: \\usepackage{booktabs,amssymb}\n")
+    rows = list(csv.DictReader(io.StringIO(benchmark.table(tmp_path, "csv"))))
+    assert {row["target"] for row in rows} == {*NASTY, "average"}
 
 
 # ---------------------------------------------------------------------------------------- tests
@@ -229,29 +284,60 @@ def test_published_figure_of_a_target(suite, target, figure):
 # -------------------------------------------------------------------------------------- drawing
 
 
-def ablation(folder: Path, suite: str, method: str, seed: int, settings, experiment, outcome):
-    cell = Cell(suite, "toy", "raw", None, "f", "t", method, seed, settings, "logistic", experiment)
-    write_result(folder, cell, {**outcome, **ABOUT})
+def ablation(folder: Path, suite: str, method: str, seed: int, settings, outcome, **changes):
+    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    experiment = {"better": "interpolation", "trajectories": "trajectory"}.get(suite, "accuracy")
+    cell = Cell(suite, "toy", "raw", None, "f", "t", method, seed, settings, None, experiment)
+    write_result(folder, replace(cell, **changes), {**outcome, **ABOUT})
+
+
+def lighter(folder: Path, method: str, values: dict[int, list[float]], more=None, **changes):
+    name = "n_components" if method.startswith("GMM") else "n_points"
+    for size, accuracies in values.items():
+        for seed, accuracy in enumerate(accuracies):
+            settings = {name: size, **(more or {})}
+            outcome = {"accuracy": accuracy, "size": size}
+            ablation(folder, "lighter", method, seed, settings, outcome, **changes)
+
+
+def better(folder: Path, method: str, seed: int, curve: list[float], own: float | None):
+    outcome = {"lambda0": [0.0, 1.0], "curve": curve, "accuracy": 0.3, "own_lambda0": own}
+    ablation(folder, "better", method, seed, {}, outcome)
+
+
+def trajectory(folder: Path, method: str, settings=None, **changes):
+    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    arrays = {"atoms": rng.normal(size=(2, 2, 3, 4)), "reconstruction": np.ones((2, 3, 4))}
+    arrays |= {"labels": np.array([[0, 0, 0], [0, 1, 2]]), "target": np.eye(4)}
+    np.savez(folder / "cells" / f"{method}.npz", **arrays)
+    outcome = {"arrays": f"{method}.npz"}
+    ablation(folder, "trajectories", method, 0, settings or {}, outcome, **changes)
+
+
+def labels(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def drawn(monkeypatch, folder: Path, **options) -> dict:
+    """Draw, and return the figures by the names of their files."""
+    pytest.importorskip("matplotlib")
+    pages = {}
+    monkeypatch.setattr(
+        "mixda.benchmark._figures._save", lambda page, path, _: pages.update({path.stem: page})
+    )
+    benchmark.figure(folder, **options)
+    return pages
 
 
 def test_figures_hold_what_the_run_holds(tmp_path):
     pytest.importorskip("matplotlib")
     make_run(tmp_path)
-    for seed in (0, 1):
-        for K in (2, 4):
-            ablation(
-                *(tmp_path, "lighter", "WBT", seed, {"n_points": K}, "accuracy"),
-                {"accuracy": 0.5 + K / 10, "size": K},
-            )
-            faster = {"learn_seconds": 1.0, "fit_seconds": 2.0, "fit_cpu_seconds": 2.0}
-            settings = {"n_points": 2 * K, "batch_size": K}
-            ablation(tmp_path, "faster", "DaDiL-R", seed, settings, "accuracy", faster)
-        curve = {"lambda0": [0.0, 1.0], "curve": [0.2, 0.4], "accuracy": 0.3, "own_lambda0": 0.7}
-        ablation(tmp_path, "better", "GMMDaDiL", seed, {}, "interpolation", curve)
-    arrays = {"atoms": np.zeros((2, 2, 3, 4)), "reconstruction": np.ones((2, 3, 4))}
-    arrays |= {"labels": np.zeros((2, 3), int), "target": np.eye(4)}
-    np.savez(tmp_path / "cells" / "a.npz", **arrays)
-    ablation(tmp_path, "trajectories", "GMMDaDiL", 0, {}, "trajectory", {"arrays": "a.npz"})
+    lighter(tmp_path, "WBT", {2: [0.7], 4: [0.9]})
+    better(tmp_path, "GMMDaDiL", 0, [0.2, 0.4], 0.7)
+    faster = {"learn_seconds": 1.0, "fit_seconds": 2.0, "fit_cpu_seconds": 2.0}
+    ablation(tmp_path, "faster", "DaDiL-R", 0, {"n_points": 4, "batch_size": 2}, faster)
+    trajectory(tmp_path, "GMMDaDiL")
     paths = benchmark.figure(tmp_path, embedding="pca")
     names = ["critical-difference", "lighter", "better", "faster", "trajectories"]
     assert [path.stem for path in paths] == names
@@ -260,12 +346,91 @@ def test_figures_hold_what_the_run_holds(tmp_path):
     assert benchmark.figure(tmp_path, tmp_path / "png", "png", "pca")[0].read_bytes()[1:4] == b"PNG"
 
 
+def test_critical_differences_are_of_the_decision_that_is_asked_for(tmp_path, monkeypatch):
+    make_run(tmp_path)
+    for score, name in (("both", "logistic"), ("head", "logistic"), ("map", "MAP")):
+        (page,) = drawn(monkeypatch, tmp_path, score=score).values()
+        texts = [text.get_text() for text in page.axes[0].texts]
+        assert sum(text.startswith("GMMWBT") for text in texts) == 1
+        assert any(text.startswith(f"GMMWBT ({name})") for text in texts)
+
+
+def test_lighter_draws_means_and_two_deviations_against_sizes(tmp_path, monkeypatch):
+    lighter(tmp_path, "WBT", {2: [0.5, 0.7], 4: [0.9, 0.9]})
+    lighter(tmp_path, "GMMWBT", {2: [0.8, 1.0]})
+    ax = drawn(monkeypatch, tmp_path)["lighter"].axes[0]
+    assert labels(ax) == ["GMMWBT", "WBT"]
+    curve, _, (bars,) = ax.containers[1].lines
+    np.testing.assert_allclose(curve.get_xydata(), [[2, 60], [4, 90]])
+    # 60 ± 2 · 10, 90 ± 0
+    np.testing.assert_allclose(bars.get_segments(), [[[2, 40], [2, 80]], [[4, 90], [4, 90]]])
+
+
+def test_other_data_are_another_figure_and_other_settings_another_curve(tmp_path, monkeypatch):
+    lighter(tmp_path, "WBT", {2: [0.5]})
+    lighter(tmp_path, "WBT", {2: [0.9]}, more={"reg": 0.5})
+    pages = drawn(monkeypatch, tmp_path)
+    assert list(pages) == ["lighter"]
+    assert labels(pages["lighter"].axes[0]) == ["WBT", "WBT reg=0.5"]
+    assert [c.lines[0].get_ydata().tolist() for c in pages["lighter"].axes[0].containers] == [
+        [50.0],
+        [90.0],
+    ]
+    for changes in ({"target": "u"}, {"rows": 9}, {"fingerprint": "g"}, {"data": "cwru"}):
+        lighter(tmp_path, "WBT", {2: [0.1]}, **changes)
+    pages = drawn(monkeypatch, tmp_path)
+    assert len(pages) == 5
+    assert all(re.match(r"lighter-(toy|cwru)-(t|u)-[0-9a-f]{4}$", name) for name in pages)
+    assert sorted(len(page.axes[0].containers) for page in pages.values()) == [1, 1, 1, 1, 2]
+
+
+def test_better_draws_the_mean_curve_and_stars_at_what_was_learned(tmp_path, monkeypatch):
+    better(tmp_path, "GMMDaDiL", 0, [0.2, 0.4], 0.7)
+    better(tmp_path, "GMMDaDiL", 1, [0.4, 0.4], 0.6)
+    better(tmp_path, "GMMWBT", 0, [0.1, 0.3], None)
+    ax = drawn(monkeypatch, tmp_path)["better"].axes[0]
+    assert labels(ax) == [
+        "learned λ*",
+        "atoms (GMMDaDiL)",
+        "sources, then transport (GMMWBT)",
+    ]
+    curves = [container.lines[0].get_xydata().tolist() for container in ax.containers]
+    np.testing.assert_allclose(curves, [[[0, 30], [1, 40]], [[0, 10], [1, 30]]])
+    stars = next(c for c in ax.collections if c.get_label() == "learned λ*")
+    np.testing.assert_allclose(sorted(stars.get_offsets().tolist()), [[0.6, 30], [0.7, 30]])
+
+
+def test_trajectories_share_a_plane_and_leave_no_empty_frame(tmp_path, monkeypatch):
+    trajectory(tmp_path, "GMMDaDiL")
+    for methods in (1, 2):
+        page = drawn(monkeypatch, tmp_path, embedding="pca")["trajectories"]
+        assert len(page.axes) == 4 * methods
+        assert all(ax.get_title() for ax in page.axes)
+        assert len({ax.get_xlim() + ax.get_ylim() for ax in page.axes}) == 1
+        trajectory(tmp_path, "DaDiL-R")
+    top = [ax.get_title() for ax in page.axes[:4]]
+    assert top == ["GMMDaDiL: atom 1", "GMMDaDiL: atom 2", "DaDiL-R: atom 1", "DaDiL-R: atom 2"]
+    path = page.axes[0]
+    assert len(path.lines) == 3  # one way per component
+    start, end = path.collections
+    assert start.get_facecolors()[0].tolist() == [1, 1, 1, 1]
+    np.testing.assert_allclose(start.get_offsets()[0], path.lines[0].get_xydata()[0])
+    np.testing.assert_allclose(end.get_offsets()[0], path.lines[0].get_xydata()[-1])
+    by_class = page.axes[5].collections[1].get_facecolors()
+    assert len({tuple(color) for color in by_class}) == 3
+    trajectory(tmp_path, "DaDiL-R", {"beta": 2.0})
+    assert len(drawn(monkeypatch, tmp_path, embedding="pca")["trajectories"].axes) == 12
+
+
 def test_faster_draws_batch_size_and_number_of_batches():
     from mixda.benchmark._figures import draw_faster
 
     figure = pytest.importorskip("matplotlib.figure").Figure()
     cells = [
-        {"method": "DaDiL-R", "settings": {"n_points": M * n, "batch_size": n}, "seed": 0}
+        {
+            **{"method": "DaDiL-R", "suite": "faster", "seed": 0},
+            "settings": {"n_points": M * n, "batch_size": n, "n_epochs": 7},
+        }
         for M in (1, 4)
         for n in (10, 20)
     ]
@@ -281,10 +446,8 @@ def test_faster_draws_batch_size_and_number_of_batches():
     ]
     ax = figure.subplots()
     draw_faster(ax, records)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "DaDiL, M = 1",
-        "DaDiL, M = 4",
-    ]
+    assert labels(ax) == ["DaDiL n_epochs=7, M = 1", "DaDiL n_epochs=7, M = 4"]
+    assert ax.get_ylabel() == "processor seconds of 7 iterations"
     assert ax.lines[0].get_xdata().tolist() == [10, 20]
     assert ax.lines[0].get_ydata().tolist() == [1.5, 1.5]  # half of the wall time was its own
 
@@ -306,15 +469,41 @@ def test_command_line_from_run_to_figure(tmp_path):
     assert (
         runner.invoke(app, ["table", out, "--format", "latex", "-o", str(written)]).exit_code == 0
     )
-    assert written.read_text().startswith(r"\begin{table}")
+    assert written.read_text().count(r"\begin{table}") == 1
     for command in ("compare", "figure"):
         error = runner.invoke(app, [command, out]).exception
         assert isinstance(error, ValueError)
+
+
+def test_command_line_has_a_folder_by_default_and_points_the_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    run = ["run", "toy", "--methods", "SourceOnly", "--seeds", "1", "--rows", "60"]
+    assert "see: mixda bench table bench" in runner.invoke(app, run).output
+    assert "| SourceOnly |" in runner.invoke(app, ["table"]).output
+    assert runner.invoke(app, [*run, "--quiet"]).output == ""
+    run = ["run", "lighter", "--methods", "GMMWBT", "--seeds", "1", "--rows", "40"]
+    assert "mixda bench figure bench" in runner.invoke(app, [*run, "--data", "toy"]).output
+
+
+def test_command_line_reads_own_data_as_adapt_does(tmp_path):
+    rows = [f"{x},{i},{x % 2}" for i, x in enumerate(range(20))]
+    for name in ("north", "south"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,id,state", *rows, ",99,1"]))
+    run = ["run", str(tmp_path), "--methods", "SourceOnly", "--seeds", "1", "--label", "state"]
+    error = CliRunner().invoke(app, [*run, "--out", str(tmp_path / "out")]).exception
+    assert "lies among your data; give another folder as out" in str(error)
+    run += ["--out", str(tmp_path.with_name(f"{tmp_path.name}-out"))]
+    result = CliRunner().invoke(app, [*run, "--drop", "id", "--missing", "drop"])
+    assert result.exit_code == 0, result.output
+    assert "40 rows\n  1 features: a\n  2 domains: north, south\n  2 classes: 0, 1" in result.output
+    result = CliRunner().invoke(app, [*run, "--columns", "id, a", "--missing", "drop"])
+    assert "2 features: id, a" in result.output
 
 
 def test_command_line_says_that_cells_failed(tmp_path):
     arguments = ["run", "toy", "--methods", "GMMWBT", "--seeds", "1", "--rows", "60"]
     arguments += ["--out", str(tmp_path), "--set", "GMMWBT.n_components=0"]
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "failed: n_components must be" in result.output

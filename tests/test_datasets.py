@@ -89,6 +89,8 @@ def test_the_dataset_is_read_only_and_does_not_freeze_the_caller():
         ({"domain": [0, 0, 5, 1]}, "domain must hold codes from 0 to 1"),
         ({"block": [0.5, 1, 1, 1]}, "block must be 4 integer codes"),
         ({"X": [[np.nan, 0]] * 4}, "X contains NaN"),
+        ({"domain_names": ["a", "a"]}, r"names of the domains must differ, got \['a', 'a'\]"),
+        ({"feature_names": ["a"]}, "feature_names must be 2, one per column of X, or none, got 1"),
         ({"sample_shape": (2, 2)}, r"sample_shape \(2, 2\) does not fit rows of 2 features"),
     ],
 )

@@ -77,6 +77,48 @@ def test_npz_alone_or_one_per_domain(tmp_path):
     _check(load_domains(tmp_path / "each"))
 
 
+def _npz(path, **changes):
+    codes, places = np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1])
+    names = {"doms": ["lab", "plant"], "cls": ["ok", "worn"]}
+    np.savez(path, **{"X": X, "y": codes, "d": places, **names, **changes})
+    return path
+
+
+def test_npz_with_names_of_domains_may_hold_names_of_classes(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, y=STATES, d=[0, 0, 1, 1], doms=["lab", "plant"])
+    _check(load_domains(tmp_path / "a.npz"))
+    _check(load_domains(_npz(tmp_path / "b.npz", d=PLACES)))
+    with pytest.raises(ValueError, match=r"c\.npz: 'moon' is not among the names lab, plant"):
+        load_domains(_npz(tmp_path / "c.npz", d=["lab", "lab", "plant", "moon"]))
+
+
+def test_npz_takes_the_options_of_a_table(tmp_path):
+    path = _npz(tmp_path / "a.npz", X=np.where(X == 6.0, np.nan, X), feature_names=["a", "b"])
+    with pytest.raises(ValueError, match=r"a\.npz: X .*NaN"):
+        load_domains(path)
+    left = load_domains(path, missing="drop")
+    np.testing.assert_array_equal(left.X, X[:3])
+    assert (left.domain.tolist(), left.y.tolist()) == ([0, 0, 1], [0, 1, 1])
+    for options in ({"drop": ["a"]}, {"features": ["b"]}):
+        data = load_domains(path, **options)
+        np.testing.assert_array_equal(data.X, X[:, 1:])
+        assert (data.domain_names, data.feature_names) == (("lab", "plant"), ("b",))
+    with pytest.raises(ValueError, match=r"a\.npz has no column 'c'; its columns are a, b"):
+        load_domains(path, drop=["c"])
+    series = _npz(tmp_path / "b.npz", X=np.zeros((4, 3, 5)))
+    with pytest.raises(ValueError, match=r"samples of shape \(3, 5\), which have no columns"):
+        load_domains(series, drop=["x0"])
+
+
+def test_features_keep_their_names(tmp_path):
+    _csv(tmp_path / "all.csv", range(4))
+    data = load_domains(tmp_path / "all.csv", label="state", domain="place")
+    assert data.feature_names == ("speed", "load")
+    _csv(tmp_path / "each" / "lab.csv", [0, 1], ("speed", "load", "state"))
+    _csv(tmp_path / "each" / "plant.csv", [2, 3], ("load", "speed", "state"))
+    assert load_domains(tmp_path / "each", label="state").feature_names == ("speed", "load")
+
+
 def test_features_are_chosen_or_dropped(tmp_path):
     _csv(tmp_path / "all.csv", range(4))
     options = {"label": "state", "domain": "place"}
@@ -103,7 +145,7 @@ def test_dots_in_a_name_belong_to_the_domain(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, r"all\.csv has no column named label or .*\(label=… in load_domains"),
+        ({}, r"all\.csv has no column named label or .*\(label=… in Python, --label"),
         ({"label": "state"}, r"all\.csv has no column named domain or domains"),
         ({"label": "condition", "domain": "place"}, "has no column 'condition'"),
     ],

@@ -144,9 +144,9 @@ def test_a_missing_file_is_named(kind, tmp_path):
     ("changes", "sentence"),
     [
         ({"doms": None, "d": None}, r"lacks the array\(s\) d, doms; it holds X, y"),
-        ({"y": np.array([0.0, 1.0, 0.0, 1.0])}, "integer codes y"),
-        ({"y": np.array([0, 1])}, "integer codes y"),
-        ({"X": np.zeros(4)}, "X has shape"),
+        ({"y": np.array([0.0, 1.0, 0.0, 1.0])}, "integer codes or names y"),
+        ({"y": np.array([0, 1])}, r"y int64 \(2,\)"),
+        ({"X": np.zeros(4)}, r"X float64 \(4,\)"),
         ({"d": np.array([0, 0, 1, 2])}, "domain must hold codes from 0 to 1"),
         ({"X": np.full((4, 2), np.nan)}, "X contains NaN"),
         ({"X": np.array([[object()]] * 4)}, "not a readable npz file"),

@@ -1,7 +1,8 @@
 """A cell of a benchmark, one JSON file each: written whole when it ends, found again by its key.
 
-The key is a digest of everything that decides the outcome, so other settings are another cell and
-a finished cell is never run twice.
+The key is a digest of what decides the outcome: data, features and how they are made, and all
+hyper-parameters, defaults included. So another setting or a new default is another cell, and a
+finished cell is never run twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 
 from mixda._files import write_atomically
 
+_FOLDERS = ("cells", "features")
 _STALE = 3600.0  # seconds after which a temporary file of a killed run is rubbish
+_TEMPORARY = re.compile(r"\..+\.(json|npz)\.[a-z0-9_]{8}")  # as write_atomically names them
 _ERROR = ".error.json"
 
 Record = dict[str, Any]
@@ -30,19 +33,24 @@ class Cell:
     Attributes
     ----------
     suite : str
-        Name of the suite, as the user gave it.
+        Name of the suite or ablation; of your own data, the name of the file or folder, marked
+        as own.
     data, features, rows, fingerprint
-        Where the samples come from, how they become features, how many rows of a domain are
-        kept (None: all), and a digest of the arrays.
+        Where the samples come from (the suite itself, but for ablations), how they become
+        features, how many rows of a domain are kept (None: all), and a digest of the arrays.
     target, method : str
     seed : int
         Of the method; the held-out fold is ``seed % n_folds``.
     settings : dict
         Hyper-parameters that differ from the method's defaults.
-    head : str
-        Classifier that is trained on samples of a target mixture.
+    head : str or None
+        Classifier that is trained on samples of a target mixture, if the method makes one.
     experiment : str
         "accuracy", "interpolation" or "trajectory".
+    parameters : dict
+        All hyper-parameters of the method that a file can hold, defaults included.
+    recipe : str
+        Version of the way from samples to features and folds.
 
     Examples
     --------
@@ -62,14 +70,15 @@ class Cell:
     method: str
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
-    head: str = "logistic"
+    head: str | None = "logistic"
     experiment: str = "accuracy"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    recipe: str = ""
 
     @property
     def key(self) -> str:
         """Name of the cell's file, without its ending."""
-        words = (Path(self.suite).stem, self.target, self.method)
-        name = "-".join(slug(word) for word in words)
+        name = "-".join(slug(word) for word in (self.suite, self.target, self.method))
         return f"{name}-s{self.seed}-{digest(asdict(self))}"
 
 
@@ -117,7 +126,7 @@ def read_records(folder: str | Path) -> list[Record]:
     ValueError: no/such/run holds no benchmark run; give the folder that ... --out made.
     """
     cells = Path(folder) / "cells"
-    records = [json.loads(path.read_bytes()) for path in sorted(cells.glob("*.json"))]
+    records = [_read(path) for path in sorted(cells.glob("*.json"))]
     if not records:
         raise ValueError(
             f"{folder} holds no benchmark run; give the folder that mixda bench run … --out made."
@@ -128,8 +137,8 @@ def read_records(folder: str | Path) -> list[Record]:
 
 def sweep(folder: Path) -> None:
     """Remove temporary files that a killed run left long ago."""
-    for path in folder.glob("*/.*"):
-        if path.is_file() and time.time() - path.stat().st_mtime > _STALE:
+    for path in (path for name in _FOLDERS for path in (folder / name).glob(".*")):
+        if _TEMPORARY.fullmatch(path.name) and time.time() - path.stat().st_mtime > _STALE:
             path.unlink(missing_ok=True)
 
 
@@ -139,6 +148,20 @@ def _path(folder: Path, cell: Cell) -> Path:
 
 def _error_path(folder: Path, cell: Cell) -> Path:
     return folder / "cells" / f"{cell.key}{_ERROR}"
+
+
+def _read(path: Path) -> Record:
+    try:
+        record = json.loads(path.read_bytes())
+        known = set(Cell.__dataclass_fields__) - _OPTIONAL <= set(record["cell"])
+    except (ValueError, TypeError, KeyError):
+        known = False
+    if not known:
+        raise ValueError(f"{path} is no cell of a benchmark, or it is damaged; remove it.")
+    return dict(record)
+
+
+_OPTIONAL = {"parameters", "recipe"}  # cells of older runs lack them
 
 
 def _write(path: Path, content: Record) -> None:

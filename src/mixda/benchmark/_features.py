@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ FEATURES = ("raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments")
 FCN_EPOCHS = 30
 FCN_BATCH = 16
 FCN_STEPS = 3  # neighbouring time steps that are averaged: a fifth of the cost of an epoch
+RECIPE = 1  # to be raised whenever features or folds of the same data come out differently
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,14 @@ class FoldTask:
     y: Codes
     sample_domain: Codes
     X_test: Array
+
+
+def check_backbone(features: str) -> None:
+    """Say now, not per target, that the backbone of these features cannot be trained."""
+    if features == "fcn" and find_spec("torch") is None:
+        raise ValueError(
+            "features 'fcn' need torch; pip install 'mixda[deep]', or use features 'moments'."
+        )
 
 
 def make_features(data: DomainDataset, target: str, features: str) -> dict[str, NDArray[Any]]:
@@ -91,6 +101,22 @@ def make_features(data: DomainDataset, target: str, features: str) -> dict[str, 
         "target_labels": task.y_target,
         "backbone_accuracy": np.array(accuracy),
     }
+
+
+def recipe(features: str) -> str:
+    """Return the version of a kind of features, with the constants that it depends on.
+
+    Examples
+    --------
+    >>> from mixda.benchmark._features import recipe
+    >>> recipe("raw"), recipe("fcn")
+    ('1', '1-30-16-3')
+    """
+    constants = (FCN_EPOCHS, FCN_BATCH, FCN_STEPS) if features == "fcn" else ()
+    return "-".join(str(number) for number in (RECIPE, *constants))
+
+
+FIRST_RECIPES = {"fcn": "1-30-16-3"}  # of runs that did not write it down; of all others "1"
 
 
 def write_features(path: Path, made: dict[str, NDArray[Any]]) -> None:
@@ -159,13 +185,8 @@ def _series(data: DomainDataset, ids: Codes) -> Array:
 
 
 def _fcn(series: Array, y: Codes, source: NDArray[np.bool_]) -> tuple[Array, float]:
-    try:
-        from mixda.deep import train_backbone
-    except ImportError:
-        raise ValueError(
-            "the convolutional backbone needs torch; pip install 'mixda[deep]', or use "
-            "features 'moments'."
-        ) from None
+    from mixda.deep import train_backbone
+
     n, channels, steps = series.shape
     kept = steps // FCN_STEPS * FCN_STEPS
     short = series[:, :, :kept].reshape(n, channels, -1, FCN_STEPS).mean(axis=3)

@@ -6,7 +6,7 @@ Every function draws on axes it is given; `figure` makes the files.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,19 @@ import numpy as np
 
 from mixda._files import write_atomically
 from mixda._validation import Array, check_choice
-from mixda.benchmark._cells import Record, read_records
-from mixda.benchmark._summary import Ranking, cliques, rank_methods, summarize
-from mixda.plot import PALETTE
+from mixda.benchmark._ablations import free_settings
+from mixda.benchmark._cells import Record, digest, read_records, slug
+from mixda.benchmark._summary import (
+    Ranking,
+    cliques,
+    line_name,
+    newest,
+    one_per_suite,
+    rank_methods,
+    samples_key,
+    summarize,
+)
+from mixda.plot import PALETTE, colors
 
 FORMATS = ("svg", "png", "pdf")
 EMBEDDINGS = ("umap", "pca")
@@ -28,8 +38,12 @@ def figure(
     out: str | Path | None = None,
     format: str = "svg",
     embedding: str | None = None,
+    score: str = "both",
 ) -> list[Path]:
     """Draw what a run allows: critical differences, lighter, better, faster, trajectories.
+
+    An ablation that was run on several data or targets gets a figure for each, with their names
+    in that of the file; other settings of a method are another curve.
 
     Parameters
     ----------
@@ -40,6 +54,9 @@ def figure(
     format : {"svg", "png", "pdf"}
     embedding : {"umap", "pca"}, optional
         Of the trajectories, by default UMAP where umap-learn is installed.
+    score : {"both", "map", "head"}
+        Which decision of the mixture methods is ranked: with "map" maximum a posteriori, else the
+        classifier, see `summarize`.
 
     Returns
     -------
@@ -57,19 +74,20 @@ def figure(
     home = folder / "figures" if out is None else Path(out)
     records = [record for record in read_records(folder) if "error" not in record]
     drawn = {}
-    ranking = rank_methods(summarize(records))
+    ranking = rank_methods(one_per_suite(summarize(records, score)))
     if np.isfinite(ranking.critical_difference):
         height = 1.2 + 0.22 * len(ranking.names)
         drawn["critical-difference"] = _page((8.0, height), 1, 1, draw_ranking, ranking)
     for suite, draw in _LINES.items():
-        members = _of(records, suite)
-        if members:
-            drawn[suite] = _page((5.2, 3.8), 1, 1, draw, members)
-    members = [record for record in _of(records, "trajectories") if record["cell"]["seed"] == 0]
-    if members:
-        drawn["trajectories"] = _page(
-            (13.0, 6.6), 2, 4, draw_trajectories, members, folder, embedding
-        )
+        for name, members in _groups(records, suite).items():
+            drawn[name] = _page((5.2, 3.8), 1, 1, draw, members)
+    for name, members in _groups(records, "trajectories").items():
+        lines = _by([record for record in members if record["cell"]["seed"] == 0], _label)
+        if lines:
+            size = (6.5 * len(lines), 6.6)
+            drawn[name] = _page(
+                size, 2, 2 * len(lines), draw_trajectories, lines, folder, embedding
+            )
     if not drawn:
         raise ValueError(
             f"{folder} has nothing to draw; run an ablation, or three methods on two targets."
@@ -113,8 +131,8 @@ def draw_ranking(axes: Any, ranking: Ranking) -> None:
 
 def draw_lighter(ax: Any, records: Sequence[Record]) -> None:
     """Draw accuracy against the number of components or points (figure 5, lighter)."""
-    for i, (method, members) in enumerate(_by(records, lambda r: r["cell"]["method"]).items()):
-        _curve(ax, members, "size", lambda r: 100.0 * r["accuracy"], method, i)
+    for i, (name, members) in enumerate(_by(records, _label).items()):
+        _curve(ax, members, "size", lambda r: 100.0 * r["accuracy"], name, i)
     ax.set_xlabel("components K (GMM-…), points n (DaDiL, WBT)")
     ax.set_ylabel("accuracy on the target in %")
     _finish(ax, records, "Lighter")
@@ -122,15 +140,17 @@ def draw_lighter(ax: Any, records: Sequence[Record]) -> None:
 
 def draw_better(ax: Any, records: Sequence[Record]) -> None:
     """Draw accuracy along λ0, and a star at the learned λ* (figure 5, better)."""
-    words = {"GMMDaDiL": "atoms (GMMDaDiL)", "GMMWBT": "sources, then transport (GMMWBT)"}
-    for i, (method, members) in enumerate(_by(records, lambda r: r["cell"]["method"]).items()):
+    words = {"GMMDaDiL": "atoms", "GMMWBT": "sources, then transport"}
+    for i, (name, members) in enumerate(_by(records, _label).items()):
+        name = f"{words[members[0]['cell']['method']]} ({name})"
         x = np.array(members[0]["lambda0"])
         curves = 100.0 * np.array([record["curve"] for record in members])
-        _line(ax, x, curves.mean(axis=0), 2.0 * curves.std(axis=0), words[method], i)
+        _line(ax, x, curves.mean(axis=0), 2.0 * curves.std(axis=0), name, i)
         stars = [(r["own_lambda0"], r["accuracy"]) for r in members if r["own_lambda0"] is not None]
         if stars:
             own: Array = np.array(stars)
-            style = {"marker": "*", "s": 110, "color": PALETTE[i], "edgecolor": "black"}
+            color = PALETTE[i % len(PALETTE)]
+            style = {"marker": "*", "s": 110, "color": color, "edgecolor": "black"}
             ax.scatter(own[:, 0], 100.0 * own[:, 1], label="learned λ*", zorder=4, **style)
     ax.set_xlabel("λ0")
     ax.set_ylabel("accuracy on the target in %")
@@ -144,44 +164,45 @@ def draw_faster(ax: Any, records: Sequence[Record]) -> None:
         _curve(ax, members, place, _learning_time, name, i)
     ax.set_yscale("log")
     ax.set_xlabel("components K (GMMDaDiL), batch n_b (DaDiL)")
-    ax.set_ylabel("processor seconds of 50 iterations")
+    lengths = {str(_n_iterations(record)) for record in records}
+    ax.set_ylabel(f"processor seconds of {' or '.join(sorted(lengths))} iterations")
     _finish(ax, records, "Faster")
 
 
 def draw_trajectories(
-    axes: Any, records: Sequence[Record], folder: Path, embedding: str | None
+    axes: Any, lines: Mapping[str, Sequence[Record]], folder: Path, embedding: str | None
 ) -> None:
-    """Draw atoms and reconstructions over the iterations, GMM-DaDiL beside DaDiL (figure 6)."""
+    """Draw atoms and reconstructions over the iterations, GMM-DaDiL beside DaDiL (figure 6).
+
+    Two columns of axes per line: its two atoms above, below the way of the target's
+    reconstruction, and its end among the target's samples, by class.
+    """
     stored = {}
-    for record in records:
+    for name, (record, *_) in lines.items():
         with np.load(folder / "cells" / record["arrays"]) as arrays:
-            stored[record["cell"]["method"]] = dict(arrays)
-    names = [name for name in ("GMMDaDiL", "DaDiL-R") if name in stored]
-    moving = [stored[name][part] for name in names for part in ("atoms", "reconstruction")]
+            stored[name] = dict(arrays)
+    moving = [stored[name][part] for name in lines for part in ("atoms", "reconstruction")]
     clouds = [array.reshape(-1, array.shape[-1]) for array in moving]
-    clouds.append(stored[names[0]]["target"])
+    clouds.append(next(iter(stored.values()))["target"])
     plane, method = _embed(np.concatenate(clouds), embedding)
-    ends = np.cumsum([len(cloud) for cloud in clouds])[:-1]
-    *pieces, target = np.split(plane, ends)
-    for i, name in enumerate(names):
+    *pieces, target = np.split(plane, np.cumsum([len(cloud) for cloud in clouds])[:-1])
+    for i, name in enumerate(lines):
         atoms = pieces[2 * i].reshape(*stored[name]["atoms"].shape[:-1], 2)
         made = pieces[2 * i + 1].reshape(*stored[name]["reconstruction"].shape[:-1], 2)
+        frames = axes[:, 2 * i : 2 * i + 2]
         for c in range(2):
-            _paths(axes[0, 2 * i + c], atoms[:, c], f"{name}: atom {c + 1}")
-        _paths(axes[1, i], made, f"{name}: reconstruction of the target")
-        ax = axes[1, 2 + i]
-        ax.scatter(*target.T, s=5, color="#bbbbbb", linewidths=0, label="target samples")
+            _paths(frames[0, c], atoms[:, c], f"{name}: atom {c + 1}")
+        _paths(frames[1, 0], made, f"{name}: reconstruction of the target")
         labels = stored[name]["labels"][-1]
-        colors = [PALETTE[label % len(PALETTE)] for label in labels]
-        ax.scatter(*made[-1].T, s=16, color=colors, linewidths=0)
-        ax.set_title(f"{name}: reconstruction at the end, by class", fontsize=9)
-    for ax in axes.flat:
-        ax.set_xticks([])
-        ax.set_yticks([])
-    cell = records[0]["cell"]
+        by_class = np.array(colors(int(labels.max()) + 1))[labels]
+        frames[1, 1].scatter(*target.T, s=5, color="#bbbbbb", linewidths=0)
+        frames[1, 1].scatter(*made[-1].T, s=16, color=by_class, linewidths=0)
+        frames[1, 1].set_title(f"{name}: its end, by class; grey: target samples", fontsize=9)
+    axes[0, 0].set(xticks=[], yticks=[])  # of all: they are shared
+    cell = next(iter(lines.values()))[0]["cell"]
     axes[0, 0].figure.suptitle(
         f"{method} of all positions ({cell['data']}, target: {cell['target']}). "
-        "Blue: start, orange: end.",
+        "Hollow: start, black: end.",
         fontsize=10,
     )
 
@@ -199,7 +220,7 @@ def _page(size: tuple[float, float], n_rows: int, n_columns: int, draw: Any, *wh
     except ImportError:
         raise ValueError("figures need matplotlib; pip install 'mixda[report]'.") from None
     page = Figure(figsize=size, layout="constrained")
-    draw(page.subplots(n_rows, n_columns), *what)
+    draw(page.subplots(n_rows, n_columns, sharex=True, sharey=True), *what)
     return page
 
 
@@ -210,8 +231,25 @@ def _save(page: Any, path: Path, format: str) -> Path:
     return path
 
 
-def _of(records: Sequence[Record], suite: str) -> list[Record]:
-    return [r for r in records if r["cell"]["suite"] == suite and r["cell"]["data"] != suite]
+def _groups(records: Sequence[Record], suite: str) -> dict[str, list[Record]]:
+    """Return the cells of an ablation by the name of their figure: one per data and target."""
+    own = [r for r in records if r["cell"]["suite"] == suite and r["cell"]["data"] != suite]
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in own:
+        key = *samples_key(record["cell"]), record["cell"]["target"]
+        groups.setdefault(key, []).append(record)
+    if len(groups) == 1:
+        return {suite: newest(own)}
+    return {
+        f"{suite}-{slug(str(key[0]))}-{slug(str(key[-1]))}-{digest(key)[:4]}": newest(groups[key])
+        for key in sorted(groups)
+    }
+
+
+def _label(record: Record) -> str:
+    """Return the name of a curve: the method, and the settings that a user chose."""
+    cell = record["cell"]
+    return line_name({**cell, "settings": free_settings(cell)})
 
 
 def _by(records: Sequence[Record], name: Callable[[Record], Any]) -> dict[Any, list[Record]]:
@@ -246,8 +284,14 @@ def _line(ax: Any, x: Any, y: Any, error: Any, name: str, i: int) -> None:
 def _speed_name(record: Record) -> str:
     settings = record["cell"]["settings"]
     if record["cell"]["method"] == "GMMDaDiL":
-        return "GMMDaDiL"
-    return f"DaDiL, M = {-(-settings['n_points'] // settings['batch_size'])}"
+        return _label(record)
+    batches = -(-settings["n_points"] // settings["batch_size"])
+    return f"{_label(record).replace('DaDiL-R', 'DaDiL')}, M = {batches}"
+
+
+def _n_iterations(record: Record) -> Any:
+    settings = record["cell"]["settings"]
+    return settings.get("n_iter", settings.get("n_epochs", "all"))
 
 
 def _learning_time(record: Record) -> float:
@@ -265,10 +309,11 @@ def _finish(ax: Any, records: Sequence[Record], title: str) -> None:
 
 
 def _paths(ax: Any, positions: Array, title: str) -> None:
-    """Draw the way of every point, (T, K, 2), from its start (blue) to its end (orange)."""
-    ax.plot(positions[:, :, 0], positions[:, :, 1], color="#bbbbbb", linewidth=0.5, zorder=1)
-    for when, color in ((0, PALETTE[0]), (-1, PALETTE[1])):
-        ax.scatter(*positions[when].T, s=10, color=color, linewidths=0, zorder=2)
+    """Draw the way of every point, (T, K, 2), from its start (hollow) to its end (black)."""
+    ax.plot(positions[:, :, 0], positions[:, :, 1], color="#999999", linewidth=0.5, zorder=1)
+    for when, color in ((0, "white"), (-1, "black")):
+        style = {"color": color, "edgecolors": "black", "linewidths": 0.6}
+        ax.scatter(*positions[when].T, s=12, zorder=2, **style)
     ax.set_title(title, fontsize=9)
 
 

@@ -24,6 +24,7 @@ class Method(NamedTuple):
 
     estimator: str
     fixed: Mapping[str, Any] = {}
+    mixture: bool = False  # its outcome is a labelled mixture, on which a head can be trained
     oracle: bool = False  # uses target labels: an upper bound
     deep: bool = False  # needs torch
 
@@ -42,9 +43,9 @@ METHODS: dict[str, Method] = {
     "WBT": Method("WBT", _PLAIN),
     "DaDiL-R": Method("DaDiL", {"method": "R", **_PLAIN}),
     "DaDiL-E": Method("DaDiL", {"method": "E", **_PLAIN}),
-    "GMMOTDA": Method("GMMOTDA", _PAPER),
-    "GMMWBT": Method("GMMWBT", _PAPER),
-    "GMMDaDiL": Method("GMMDaDiL", _PAPER),
+    "GMMOTDA": Method("GMMOTDA", _PAPER, mixture=True),
+    "GMMWBT": Method("GMMWBT", _PAPER, mixture=True),
+    "GMMDaDiL": Method("GMMDaDiL", _PAPER, mixture=True),
     "AutoMSDA": Method("AutoMSDA"),
     "TargetOnly": Method("TargetOnly", _PLAIN, oracle=True),
 }
@@ -59,14 +60,19 @@ _NAMES = {name.lower().replace("-", ""): name for name in METHODS}
 def check_methods(names: Iterable[str]) -> list[str]:
     """Return known methods in the given order; upper and lower case and dashes do not matter.
 
+    The word ``all`` stands for every method.
+
     Examples
     --------
     >>> from mixda.benchmark._methods import check_methods
     >>> check_methods(["gmm-wbt", "WJDOT"])
     ['GMMWBT', 'WJDOT']
     """
-    found = []
+    found: list[str] = []
     for name in names:
+        if name.strip().lower() == "all":
+            found += [known for known in METHODS if known not in found]
+            continue
         known = _NAMES.get(name.strip().lower().replace("-", ""))
         if known is None:
             raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}.")
@@ -117,6 +123,25 @@ def make_method(name: str, settings: Mapping[str, Any], seed: int) -> Any:
         if parameter not in accepted:
             raise ValueError(f"{name} has no setting {parameter!r}; it has {', '.join(accepted)}.")
     return model.set_params(random_state=seed, **{**method.fixed, **settings})
+
+
+def parameters_of(model: Any) -> dict[str, Any]:
+    """Return all hyper-parameters of an estimator that a file can hold, but not its seed.
+
+    Examples
+    --------
+    >>> from mixda.benchmark._methods import make_method, parameters_of
+    >>> parameters_of(make_method("JCPOT", {"reg": 0.1}, 0))["reg"]
+    0.1
+    """
+    found = {}
+    for name, value in model.get_params(deep=False).items():
+        if name != "random_state":
+            try:
+                found[name] = json.loads(json.dumps(value))
+            except (TypeError, ValueError):
+                found[name] = type(value).__name__
+    return found
 
 
 def library_of(name: str) -> str:

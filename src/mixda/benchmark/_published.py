@@ -91,7 +91,7 @@ PUBLISHED: dict[str, Published] = {
 }
 PUBLISHED["cwru-faults"] = PUBLISHED["cwru"]
 
-_SHORT = {"mode": "mode", "ar": "art", "cl": "clipart", "pr": "product", "rw": "realworld"}
+_SHORT = {"ar": "art", "cl": "clipart", "pr": "product", "rw": "realworld"}
 _SHORT |= {"a": "amazon", "d": "dslr", "w": "webcam", "realworldimages": "realworld"}
 
 

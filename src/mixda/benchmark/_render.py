@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,14 @@ import numpy as np
 from mixda._validation import Array, check_choice
 from mixda.benchmark._cells import read_records
 from mixda.benchmark._published import PUBLISHED, find_figure
-from mixda.benchmark._summary import Ranking, Row, Table, rank_methods, summarize
+from mixda.benchmark._summary import (
+    Ranking,
+    Row,
+    Table,
+    one_per_suite,
+    rank_methods,
+    summarize,
+)
 
 FORMATS = ("markdown", "latex", "csv")
 BELOW = "▼"
@@ -25,7 +33,8 @@ def table(folder: str | Path, format: str = "markdown", score: str = "both") -> 
     """Return the tables of a run: accuracy in %, mean ± standard deviation over seeds.
 
     Best in bold and second underlined (upper bounds aside), methods below source-only marked with
-    ▼, average ranks with the tests of Friedman and Nemenyi, and what is missing or failed.
+    ▼, average ranks with the tests of Friedman and Nemenyi, and what is missing or failed. A
+    method counts once in ranks and tests, see `summarize`.
 
     Parameters
     ----------
@@ -50,10 +59,14 @@ def table(folder: str | Path, format: str = "markdown", score: str = "both") -> 
         raise ValueError(f"{folder} holds ablations only; draw them with mixda bench figure.")
     if format == "csv":
         return _csv(_tidy(tables))
-    parts = [_formatted(one, rank_methods([one]), format) for one in tables]
-    if len(tables) > 1:
-        parts.append(f"All targets together: {_tests(rank_methods(tables))}")
-    return "\n\n".join(parts) + "\n"
+    style = _Style(format)
+    parts = [_formatted(one, rank_methods([one]), style) for one in tables]
+    chosen = one_per_suite(tables)
+    if len(chosen) > 1:
+        names = "; ".join(f"{one.suite}, {one.features}" for one in chosen)
+        words = f"All targets together ({names}): {_tests(rank_methods(chosen))}"
+        parts.append(style.text(words))
+    return style.document(parts)
 
 
 def compare(folder: str | Path, format: str = "markdown", score: str = "both") -> str:
@@ -69,34 +82,33 @@ def compare(folder: str | Path, format: str = "markdown", score: str = "both") -
         )
     if format == "csv":
         return _csv(_tidy_comparison(tables))
-    return "\n\n".join(_comparison(one, format) for one in tables) + "\n"
-
-
-def _formatted(one: Table, ranking: Ranking, format: str) -> str:
-    """Return a title, the grid and the notes under it."""
     style = _Style(format)
+    return style.document([_comparison(one, style) for one in tables])
+
+
+def _formatted(one: Table, ranking: Ranking, style: _Style) -> str:
+    """Return a title, the grid and the notes under it."""
     means = np.array([[*row.means, row.average] for row in one.lines])
     contest = np.array([not row.oracle for row in one.lines])
     best = [_first_two(column, contest) for column in means.T]
     base = one.source_only
     baseline = None if base is None else np.array([*base.means, base.average])
     header = ["method", *one.targets, "average", "rank", "cpu s per fit"]
-    body = []
+    ranks = dict(zip(ranking.names, ranking.ranks, strict=True))
+    any_below, body = False, []
     for i, row in enumerate(one.lines):
         cells = [_entry(row, t, one.n_seeds, style) for t in range(len(one.targets))]
-        cells.append("–" if np.isnan(row.average) else f"{row.average:.2f}")
+        cells.append(style.text(_number(row.average)))
         for j, text in enumerate(cells):
             if not np.isnan(means[i, j]):
                 cells[j] = style.emphasize(text, np.round(means[i, j], 2), best[j], row.oracle)
                 if baseline is not None and means[i, j] < baseline[j] - 1e-9:
                     cells[j] += style.below
-        rank = dict(zip(ranking.names, ranking.ranks, strict=True)).get(row.name, np.nan)
-        name = row.name + (" (oracle)" if row.oracle else "")
-        body.append([name, *cells, _number(rank), _number(row.seconds)])
-    if format == "latex":
-        body = [[style.escape(cell) for cell in line] for line in body]
-    notes = _notes(one, ranking, any(BELOW in c or style.below in c for line in body for c in line))
-    return style.page(_title(one), header, body, notes)
+                    any_below = True
+        name = style.text(row.name + (" (oracle)" if row.oracle else ""))
+        ends = [style.text(_number(x)) for x in (ranks.get(row.name, np.nan), row.seconds)]
+        body.append([name, *cells, *ends])
+    return style.page(_title(one), header, body, _notes(one, ranking, any_below))
 
 
 def _notes(one: Table, ranking: Ranking, any_below: bool) -> list[str]:
@@ -105,6 +117,11 @@ def _notes(one: Table, ranking: Ranking, any_below: bool) -> list[str]:
         notes.append(f"{BELOW} below source-only: adapting did harm there.")
     if any(row.oracle for row in one.lines):
         notes.append("(oracle) is trained on target labels: an upper bound, not ranked.")
+    if any(not row.ranked for row in one.lines):
+        notes.append(
+            "Ranks and tests count every method once, the mixture methods by their classifier on "
+            "samples of the mixture: their other lines have no rank."
+        )
     incomplete = [row for row in one.lines if np.isnan(row.values).any()]
     if incomplete:
         notes.append(
@@ -113,6 +130,8 @@ def _notes(one: Table, ranking: Ranking, any_below: bool) -> list[str]:
         )
     errors = {r["cell"]["method"]: r["error"] for r in one.records if "error" in r}
     notes += [f"{method} failed: {reason}" for method, reason in errors.items()]
+    if one.n_outdated:
+        notes.append(f"Left out: {one.n_outdated} cells made with defaults that have changed.")
     notes.append(_tests(ranking))
     notes.append(_origin(one))
     return notes
@@ -122,6 +141,8 @@ def _tests(ranking: Ranking) -> str:
     k, n = len(ranking.names), ranking.n_targets
     if np.isnan(ranking.critical_difference):
         return f"No test: it needs three methods and two targets, there are {k} and {n}."
+    if np.isnan(ranking.statistic):
+        return f"No test: the {k} methods are equally good on each of the {n} targets."
     return (
         f"Friedman test of {k} methods on {n} targets: χ² = {ranking.statistic:.2f}, "
         f"p = {ranking.p_value:.2g}; average ranks differ (Nemenyi, 5 %) if they are more than "
@@ -131,7 +152,8 @@ def _tests(ranking: Ranking) -> str:
 
 def _origin(one: Table) -> str:
     cores = ", ".join(sorted({str(record.get("cores")) for record in one.records}))
-    dates = sorted(record["date"][:10] for record in one.records)
+    dates = sorted(record["date"][:10] for record in one.records if "date" in record)
+    dates = dates or ["at an unknown date"]  # failed cells of older runs have none
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     commits = {record.get("commit") for record in one.records}
     code = ", ".join(sorted(f"commit {c}" if c else "an installed mixda" for c in commits))
@@ -147,7 +169,7 @@ def _title(one: Table) -> str:
 def _entry(row: Row, t: int, n_seeds: int, style: _Style) -> str:
     n = int((~np.isnan(row.values[t])).sum())
     if n == 0:
-        return "failed" if row.failed[t] else "–"
+        return "failed" if row.failed[t] else style.text("–")
     partial = "" if n == n_seeds else f" ({n} of {n_seeds})"
     spread = "" if n_seeds == 1 else f"{style.plus_minus}{row.stds[t]:.2f}"
     return f"{row.means[t]:.2f}{spread}{partial}"
@@ -178,38 +200,47 @@ class _Style:
             return text
         return (self._bold if value == best[0] else self._underlined) % text
 
-    def escape(self, text: str) -> str:
+    def text(self, text: str) -> str:
+        """Make text harmless in a table, whatever a user calls domains."""
+        text = " ".join(text.split())
         if not self.latex:
-            return text
-        for sign in "_%&#":
-            text = text.replace(sign, rf"\{sign}")
-        replaced = {
-            "±": r"$\pm$",
-            BELOW: r"$\blacktriangledown$",
-            "χ²": r"$\chi^2$",
-            "–": "--",
-            "−": "$-$",
-        }
-        for sign, word in replaced.items():
-            text = text.replace(sign, word)
-        return text
+            return text.replace("|", r"\|")
+        return _LATEX.sub(lambda found: _LATEX_WORDS[found.group()], text)
+
+    def document(self, parts: list[str]) -> str:
+        needs = [r"% in the preamble: \usepackage{booktabs,amssymb}"] if self.latex else []
+        return "\n\n".join([*needs, *parts]) + "\n"
 
     def page(self, title: str, header: list[str], body: Lines, notes: list[str]) -> str:
+        title, header = self.text(title), [self.text(name) for name in header]
+        notes = [self.text(note) for note in notes]
         if not self.latex:
             grid = [header, ["---"] * len(header), *body]
             lines = [f"**{title}**", "", *("| " + " | ".join(row) + " |" for row in grid), ""]
             return "\n".join([*lines, *(f"{note}\n" for note in notes)]).rstrip("\n")
-        columns = "l" + "c" * (len(header) - 1)
-        rows = [" & ".join(row) + r" \\" for row in [[self.escape(h) for h in header], *body]]
-        lines = [r"\begin{table}", r"\centering", rf"\caption{{{self.escape(title)}}}"]
-        lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
-        lines += [r"\bottomrule", r"\end{tabular}"]
-        lines += [rf"\par\footnotesize {self.escape(note)}" for note in notes]
+        rows = [" & ".join(row) + r" \\" for row in [header, *body]]
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{title}}}"]
+        lines += [rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}", r"\toprule", rows[0]]
+        lines += [r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\footnotesize {note}" for note in notes]
         return "\n".join([*lines, r"\end{table}"])
 
 
-def _comparison(one: Table, format: str) -> str:
-    style = _Style(format)
+_LATEX_WORDS = {sign: rf"\{sign}" for sign in "{}$#%&_"} | {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "±": r"$\pm$",
+    BELOW: r"$\blacktriangledown$",
+    "χ²": r"$\chi^2$",
+    "–": "--",
+    "−": "$-$",
+    "…": r"\dots{}",
+}
+_LATEX = re.compile("|".join(re.escape(sign) for sign in _LATEX_WORDS))
+
+
+def _comparison(one: Table, style: _Style) -> str:
     base = one.source_only
     body = []
     for row in one.lines:
@@ -222,7 +253,7 @@ def _comparison(one: Table, format: str) -> str:
         plain = find_figure(one.suite, "SourceOnly")
         published_gain = None if figure is None or plain is None else figure - plain
         cells += [_beside(row.average, figure), _beside(gain, published_gain)]
-        body.append([style.escape(row.name), *(style.escape(cell) for cell in cells)])
+        body.append([style.text(text) for text in (row.name, *cells)])
     header = ["method", *one.targets, "average", "gain over source-only"]
     notes = ["Ours / published (difference), in points. Published: table 2 of the GMM-DaDiL paper."]
     notes.append(PUBLISHED[one.suite].note)

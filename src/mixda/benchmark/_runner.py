@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,16 +17,24 @@ import mixda
 from mixda._progress import Progress
 from mixda._validation import check_choice, check_positive_int
 from mixda.benchmark._ablations import ablation_cells
-from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep, write_error
-from mixda.benchmark._features import FEATURES
-from mixda.benchmark._methods import HEADS, SHALLOW, check_methods, make_method
-from mixda.benchmark._suites import ABLATIONS, SUITES, find_suite, fingerprint, thin
-from mixda.benchmark._work import prepare_features, run_cell
+from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep
+from mixda.benchmark._features import FEATURES, check_backbone, recipe
+from mixda.benchmark._methods import (
+    HEADS,
+    METHODS,
+    SHALLOW,
+    check_methods,
+    make_method,
+    parameters_of,
+)
+from mixda.benchmark._suites import ABLATIONS, SUITES, find_suite, fingerprint, own_name, thin
+from mixda.benchmark._work import give_up, prepare_features, run_cell
 from mixda.datasets import DomainDataset
 
 Job = Callable[..., str | None]
 Jobs = list[tuple[Job, tuple[Any, ...]]]
 
+_DASK_SECONDS = 10  # a scheduler that is there answers sooner
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "POT", "torch")
 
 
@@ -66,6 +75,9 @@ def run(
     data: str | None = None,
     label: str | None = None,
     domain: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    missing: str | None = None,
     n_jobs: int = 1,
     dask: str | None = None,
     verbose: bool = False,
@@ -75,15 +87,15 @@ def run(
     A cell is (target, method, seed). The rows of the target are split once into five folds (by
     `DomainDataset.block` where there is one, else by chance; never by label). With seed
     :math:`s`, a method gets all sources and the unlabelled rows of four folds, and is scored on
-    fold :math:`s \bmod 5`; so five seeds use every fold once. Features come from a backbone
-    trained once per target on its sources, and are the same for all methods.
+    fold :math:`s \bmod 5`; so five seeds use every fold once. Features, with a backbone where
+    they have one, are made once per target from its sources, and are the same for all methods.
 
     Parameters
     ----------
     suite : str
         A name of `SUITES` or `ABLATIONS`, or the path of your own data.
     methods : iterable of str, optional
-        Names of `METHODS`; by default the shallow ones (an ablation has its own).
+        Names of `METHODS`, or "all"; by default the shallow ones (an ablation has its own).
     seeds : int
         Seeds 0 … seeds - 1.
     out : str or Path
@@ -102,13 +114,17 @@ def run(
     data : str, optional
         Data of an ablation; by default cwru.
     label, domain : str, optional
-        Columns of your own data.
+        Columns of your own data with the classes and with the domains.
+    columns, drop : sequence of str, optional
+        Columns of your own data that are features (by default all of numbers), or that are not.
+    missing : {"error", "drop"}, optional
+        What to do with rows of your own data that lack a value; by default an error.
     n_jobs : int
         Processes; -1 is one per core.
     dask : str, optional
         Address of a Dask scheduler to run the cells on; its workers must see `out`.
     verbose : bool
-        Show progress, if on a terminal.
+        Say on standard error what was read of your own data; show progress, if on a terminal.
 
     Returns
     -------
@@ -127,15 +143,24 @@ def run(
     seeds = check_positive_int(seeds, "seeds")
     check_choice(head, "head", HEADS)
     is_ablation = suite in ABLATIONS
+    _check_use(suite, is_ablation, data, targets)
     source = (data or "cwru") if is_ablation else suite
-    found = find_suite(source, label, domain)
-    if source not in SUITES:
-        source = Path(source).name  # wherever it lies: the fingerprint tells data apart
-        suite = suite if is_ablation else source
+    reading = {"label": label, "domain": domain, "features": columns, "drop": drop}
+    reading["missing"] = missing
+    found = find_suite(source, {name: value for name, value in reading.items() if value})
     features = check_choice(features or found.features, "features", FEATURES)
+    check_backbone(features)
+    if source not in SUITES:
+        _check_apart(Path(out), Path(source).expanduser())
     samples = thin(found.load(), rows)
+    if source not in SUITES:
+        source = own_name(source)
+        suite = suite if is_ablation else source
+        if verbose:
+            print(_describe(source, samples), file=sys.stderr)
     names = _check_targets(samples, targets or found.targets)
     base = Cell(suite, source, features, rows, fingerprint(samples), "", "", 0, {}, head)
+    base = replace(base, recipe=recipe(features))
     chosen = None if methods is None else check_methods(methods)
     given = {check_methods([name])[0]: dict(values) for name, values in (settings or {}).items()}
     if is_ablation:
@@ -143,16 +168,46 @@ def run(
     else:
         cells = _grid(base, names, chosen or list(SHALLOW), seeds, given)
     _check_settings(given, cells)
-    for cell in {(c.method, digest(dict(c.settings))): c for c in cells}.values():
-        make_method(cell.method, cell.settings, 0)  # a wrong setting is said before any work
-    return _run_cells(Path(out), cells, samples, n_jobs, dask, verbose)
+    return _run_cells(Path(out).absolute(), _resolved(cells), samples, n_jobs, dask, verbose)
+
+
+def _check_use(
+    suite: str, is_ablation: bool, data: str | None, targets: Sequence[str] | None
+) -> None:
+    if not is_ablation and data is not None:
+        raise ValueError(
+            f"data is for the ablations {', '.join(ABLATIONS)}; {suite} has its own, leave it out."
+        )
+    if targets is not None and len(set(targets)) < len(targets):
+        raise ValueError(f"a target is given twice: {', '.join(targets)}; name each once.")
+    if is_ablation and targets is not None and len(targets) > 1:
+        raise ValueError(
+            f"the ablation {suite!r} looks at one target, got {', '.join(targets)}; choose one."
+        )
+
+
+def _check_apart(out: Path, own: Path) -> None:
+    if own.is_dir() and own.resolve() in (out.resolve(), *out.resolve().parents):
+        raise ValueError(
+            f"{out} lies among your data; give another folder as out, or the files of the run "
+            "would be read as data."
+        )
+
+
+def _describe(name: str, data: DomainDataset) -> str:
+    features = ", ".join(data.feature_names[:8]) + ", …" * (len(data.feature_names) > 8)
+    parts = [f"{data.X.shape[1]} features" + (f": {features}" if features else "")]
+    for what, names in (("domains", data.domain_names), ("classes", data.class_names)):
+        parts.append(f"{len(names)} {what}: {', '.join(names[:8])}" + ", …" * (len(names) > 8))
+    return "\n  ".join([f"{name}: {len(data.X):,} rows", *parts])
 
 
 def _check_targets(data: DomainDataset, targets: Sequence[str] | None) -> list[str]:
     if len(data.domain_names) < 2:
         raise ValueError(
             f"the data have one domain only ({data.domain_names[0]}); a benchmark needs a source "
-            "and a target: name the column of the domains."
+            "and a target: name the column of the domains (domain=… in Python, --domain on the "
+            "command line)."
         )
     if targets is None:
         return list(data.domain_names)
@@ -186,6 +241,20 @@ def _grid(
     ]
 
 
+def _resolved(cells: Sequence[Cell]) -> list[Cell]:
+    """Write down all hyper-parameters; a wrong setting is said here, before any work."""
+    parameters: dict[tuple[str, str], dict[str, Any]] = {}
+    complete = []
+    for cell in cells:
+        key = cell.method, digest(dict(cell.settings))
+        if key not in parameters:
+            parameters[key] = parameters_of(make_method(cell.method, cell.settings, 0))
+        has_head = METHODS[cell.method].mixture and cell.experiment == "accuracy"
+        head = cell.head if has_head else None  # no cell of another head is another cell
+        complete.append(replace(cell, parameters=parameters[key], head=head))
+    return complete
+
+
 def _run_cells(
     folder: Path,
     cells: Sequence[Cell],
@@ -197,7 +266,7 @@ def _run_cells(
     for part in ("cells", "features"):
         _make_folder(folder / part)
     sweep(folder)
-    about = provenance()
+    about = {**provenance(), "domains": list(data.domain_names)}
     waiting = [cell for cell in cells if not is_done(folder, cell)]
     paths = {cell.target: _feature_path(folder, cell) for cell in waiting}
     missing = [cell for cell in waiting if not paths[cell.target].is_file()]
@@ -212,7 +281,7 @@ def _run_cells(
         for cell in missing:
             reason = unmade[cell.target]
             if reason is not None:
-                write_error(folder, cell, {"error": reason, **about})
+                give_up(folder, cell, reason, about)
                 failures.append(reason)
         ready = [cell for cell in waiting if unmade.get(cell.target) is None]
         jobs = [(run_cell, (folder, cell, paths[cell.target], about)) for cell in ready]
@@ -229,8 +298,13 @@ def _run_cells(
 
 def _work(jobs: Jobs, what: str, n_jobs: int, verbose: bool) -> list[str | None]:
     """Do all jobs in parallel and show how many are done; return why each failed, or None."""
-    from joblib import Parallel, delayed
+    from joblib import Parallel, __version__, delayed
 
+    if tuple(int(number) for number in __version__.split(".")[:2]) < (1, 4):
+        raise ValueError(
+            f"benchmarks need joblib 1.4 or newer, this is {__version__}; "
+            "pip install 'mixda[bench]'."
+        )
     reasons: list[str | None] = [None] * len(jobs)
     if not jobs:
         return reasons
@@ -262,7 +336,14 @@ def _backend(dask: str | None) -> Iterator[None]:
         ) from None
     from joblib import parallel_config
 
-    with Client(dask), parallel_config(backend="dask"):
+    try:
+        client = Client(dask, timeout=_DASK_SECONDS)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {dask} ({' '.join(str(error).split())}); start one "
+            "(dask scheduler), correct the address, or leave it out."
+        ) from None
+    with client, parallel_config(backend="dask"):
         yield
 
 
@@ -301,8 +382,8 @@ def _commit() -> str | None:
 
 
 def _feature_path(folder: Path, cell: Cell) -> Path:
-    what = [cell.data, cell.features, cell.rows, cell.fingerprint, cell.target]
-    name = f"{slug(Path(cell.data).stem)}-{slug(cell.target)}-{cell.features}-{digest(what)}"
+    what = [cell.data, cell.features, cell.recipe, cell.rows, cell.fingerprint, cell.target]
+    name = f"{slug(cell.data)}-{slug(cell.target)}-{cell.features}-{digest(what)}"
     return folder / "features" / f"{name}.npz"
 
 

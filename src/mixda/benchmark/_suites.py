@@ -6,10 +6,10 @@ A path to a user's own file or folder is a suite too. Folds never look at a labe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,15 @@ SUITES: dict[str, Suite] = {
 ABLATIONS = ("lighter", "better", "faster", "trajectories")
 
 
-def find_suite(name: str, label: str | None = None, domain: str | None = None) -> Suite:
+def find_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
     """Return a suite by its name, or that of a user's own file or folder.
 
     Parameters
     ----------
     name : str
         One of `SUITES`, or a path for `mixda.datasets.load_domains`.
-    label, domain : str, optional
-        The columns of a user's own tables that hold classes and domains.
+    options : dict, optional
+        How to read a user's own tables: the other arguments of `mixda.datasets.load_domains`.
 
     Examples
     --------
@@ -62,16 +62,33 @@ def find_suite(name: str, label: str | None = None, domain: str | None = None) -
     >>> find_suite("toy").load().domain_names
     ('source 1', 'source 2', 'source 3', 'target')
     """
+    options = dict(options or {})
     if name in SUITES:
+        if options:
+            words = ", ".join("columns" if word == "features" else word for word in options)
+            raise ValueError(
+                f"{words}: that is for reading your own data, but {name} is built in; leave it "
+                "out, or give the path of your data."
+            )
         return SUITES[name]
     if not Path(name).expanduser().exists():
         raise ValueError(
             f"there is no suite {name!r} and no such file; there are "
             f"{', '.join([*SUITES, *ABLATIONS])}, or the path of your own data."
         )
-    chosen = {"label": label, "domain": domain}
-    options = {key: value for key, value in chosen.items() if value is not None}
     return Suite(lambda: datasets.load_domains(name, **options), "standardized")
+
+
+def own_name(path: str) -> str:
+    """Name a user's own data, wherever they lie, and tell them from a suite of that name.
+
+    Examples
+    --------
+    >>> from mixda.benchmark._suites import own_name
+    >>> own_name("data/tep")
+    'tep (own data)'
+    """
+    return f"{Path(path).expanduser().resolve().name or 'root'} (own data)"
 
 
 def thin(data: DomainDataset, rows: int | None) -> DomainDataset:

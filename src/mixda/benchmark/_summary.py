@@ -5,16 +5,18 @@ Pure functions of the records that `read_records` returns; drawing and printing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixda._validation import Array, check_choice
-from mixda.benchmark._cells import Record
-from mixda.benchmark._methods import METHODS
+from mixda.benchmark._cells import Record, digest
+from mixda.benchmark._features import FIRST_RECIPES
+from mixda.benchmark._methods import HEADS, METHODS
 
 SCORES = ("both", "map", "head")
 _ORDER = {name: i for i, name in enumerate(METHODS)}
@@ -35,6 +37,8 @@ class Row:
     seconds : float
         Mean processor time of a fit.
     oracle : bool
+    ranked : bool
+        Whether it stands for its method in ranks and tests: one decision of each does.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Row:
     failed: NDArray[np.int64]
     seconds: float
     oracle: bool
+    ranked: bool = True
 
     @property
     def means(self) -> Array:
@@ -69,10 +74,13 @@ class Table:
     suite, features, rows
         As in `Cell`.
     targets : tuple of str
+        In the order of the data's domains.
     n_seeds : int
     lines : tuple of Row
     records : tuple of dict
         The cells it was made from.
+    n_outdated : int
+        Cells that were left out, as they have other defaults than newer ones of their method.
     """
 
     suite: str
@@ -82,6 +90,7 @@ class Table:
     n_seeds: int
     lines: tuple[Row, ...]
     records: tuple[Record, ...]
+    n_outdated: int = 0
 
     @property
     def source_only(self) -> Row | None:
@@ -97,7 +106,8 @@ class Ranking:
     Attributes
     ----------
     names : tuple of str
-        The methods that have a result on every target; upper bounds are left out.
+        The methods that have a result on every target, with one decision each; upper bounds are
+        left out.
     ranks : ndarray of shape (k,)
         Average over the targets; 1 is best, ties share.
     n_targets : int
@@ -124,7 +134,8 @@ def summarize(records: Sequence[Record], score: str = "both") -> list[Table]:
         See `read_records`.
     score : {"both", "map", "head"}
         Which decisions of the mixture methods are lines: maximum a posteriori, the classifier
-        trained on samples of the mixture, or each its own line.
+        trained on samples of the mixture (the decision that the paper reports), or each its own
+        line. Unless it is "map", the classifier's line is the one that is ranked.
 
     Returns
     -------
@@ -136,9 +147,34 @@ def summarize(records: Sequence[Record], score: str = "both") -> list[Table]:
     for record in records:
         cell = record["cell"]
         if cell["suite"] == cell["data"]:
-            key = (cell["suite"], cell["features"], cell["rows"] or 0, cell["fingerprint"])
-            groups.setdefault(key, []).append(record)
+            groups.setdefault((cell["suite"], *samples_key(cell)), []).append(record)
     return [_table(groups[key], score) for key in sorted(groups)]
+
+
+def samples_key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what must be equal for numbers to stand side by side: the same features of a task."""
+    recipe = cell.get("recipe") or FIRST_RECIPES.get(cell["features"], "1")
+    return cell["data"], cell["features"], cell["rows"] or 0, cell["fingerprint"], recipe
+
+
+def newest(records: Sequence[Record]) -> list[Record]:
+    """Leave out cells of a method whose defaults have changed since: its newest cells stay."""
+    latest: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: str(record.get("date", ""))):
+        latest[line_name(record["cell"])] = record
+    wanted = {name: _parameters(record) for name, record in latest.items()}
+    return [r for r in records if _parameters(r) == wanted[line_name(r["cell"])]]
+
+
+def one_per_suite(tables: Sequence[Table]) -> list[Table]:
+    """Take one table of each suite, that with most rows per domain, then with most cells."""
+    best: dict[str, Table] = {}
+    for table in tables:
+        size = table.rows or np.inf, len(table.records)
+        other = best.get(table.suite)
+        if other is None or size > (other.rows or np.inf, len(other.records)):
+            best[table.suite] = table
+    return list(best.values())
 
 
 def rank_methods(tables: Sequence[Table]) -> Ranking:
@@ -146,7 +182,8 @@ def rank_methods(tables: Sequence[Table]) -> Ranking:
 
     .. math:: \mathrm{CD} = q_{0.05} \sqrt{\frac{k (k + 1)}{6 N}}
 
-    for k methods on N targets [1]_. Targets of several suites count alike.
+    for k methods on N targets [1]_. Targets of several suites count alike. A method counts once:
+    lines that are not `Row.ranked` are left out, as are upper bounds.
 
     References
     ----------
@@ -163,7 +200,7 @@ def rank_methods(tables: Sequence[Table]) -> Ranking:
     scores: dict[str, list[Array]] = {}
     for table in tables:
         for row in table.lines:
-            if not row.oracle:
+            if row.ranked and not row.oracle:
                 scores.setdefault(row.name, []).append(row.means)
     n_targets = sum(len(table.targets) for table in tables)
     joined = {name: np.concatenate(parts) for name, parts in scores.items()}
@@ -228,55 +265,87 @@ def line_name(cell: Mapping[str, Any], decision: str = "") -> str:
     return str(cell["method"]) + settings + (f" ({decision})" if decision else "")
 
 
-def _table(records: Sequence[Record], score: str) -> Table:
+def _table(found: Sequence[Record], score: str) -> Table:
+    records = newest(found)
     cell = records[0]["cell"]
-    targets = _in_order(record["cell"]["target"] for record in records)
+    targets = _in_order(records)
     n_seeds = 1 + max(record["cell"]["seed"] for record in records)
     lines: dict[str, list[Record]] = {}
     for record in records:
-        lines.setdefault(line_name(record["cell"]) + record["cell"]["head"], []).append(record)
-    rows = []
-    for members in lines.values():
-        for field, decision in _decisions(members, score):
-            rows.append(_row(members, field, decision, targets, n_seeds))
+        lines.setdefault(line_name(record["cell"]), []).append(record)
+    rows = [
+        _row(members, decision, targets, n_seeds)
+        for members in lines.values()
+        for decision in _decisions(members, score)
+    ]
     rows.sort(key=lambda row: (_ORDER[row.method], row.name))
     suite, features, kept = cell["suite"], cell["features"], cell["rows"]
-    return Table(suite, features, kept, targets, n_seeds, tuple(rows), tuple(records))
+    n_outdated = len(found) - len(records)
+    return Table(suite, features, kept, targets, n_seeds, tuple(rows), tuple(records), n_outdated)
 
 
-def _decisions(members: Sequence[Record], score: str) -> list[tuple[str, str]]:
-    """Return (field of the record, word in the line's name) of the lines of one method."""
+class _Decision(NamedTuple):
+    """How a line of a table decides: the field of the records, its word in the name."""
+
+    field: str
+    word: str
+    ranked: bool
+    head: str | None = None  # only cells with this head count
+
+
+def _decisions(members: Sequence[Record], score: str) -> list[_Decision]:
     if not any("head_accuracy" in record for record in members):
-        return [("accuracy", "")]
-    both = [("accuracy", "MAP"), ("head_accuracy", members[0]["cell"]["head"])]
+        return [_Decision("accuracy", "", True)]
+    used = {record["cell"]["head"] for record in members}
+    heads = [head for head in HEADS if head in used]
+    both = [_Decision("accuracy", "MAP", score == "map")]
+    both += [_Decision("head_accuracy", head, head == heads[0], head) for head in heads]
     return {"both": both, "map": both[:1], "head": both[1:]}[score]
 
 
 def _row(
-    members: Sequence[Record], field: str, decision: str, targets: Sequence[str], n_seeds: int
+    members: Sequence[Record], decision: _Decision, targets: Sequence[str], n_seeds: int
 ) -> Row:
     values = np.full((len(targets), n_seeds), np.nan)
-    failed = np.zeros(len(targets), dtype=np.int64)
+    failed = np.zeros((len(targets), n_seeds), dtype=bool)
+    seconds = []
     for record in members:
-        place = targets.index(record["cell"]["target"]), record["cell"]["seed"]
+        cell = record["cell"]
+        if decision.head not in (None, cell["head"]):
+            continue
+        place = targets.index(cell["target"]), cell["seed"]
         if "error" in record:
-            failed[place[0]] += 1
+            failed[place] = True
         else:
-            values[place] = 100.0 * record[field]
-    seconds = [record["fit_cpu_seconds"] for record in members if "error" not in record]
+            values[place] = 100.0 * record[decision.field]
+            seconds.append(record["fit_cpu_seconds"])
     cell = members[0]["cell"]
     return Row(
-        name=line_name(cell, decision),
+        name=line_name(cell, decision.word),
         method=cell["method"],
         values=values,
-        failed=failed,
+        failed=(failed & np.isnan(values)).sum(axis=1),  # with another head it may have worked
         seconds=float(np.mean(seconds)) if seconds else np.nan,
         oracle=METHODS[cell["method"]].oracle,
+        ranked=decision.ranked,
     )
 
 
-def _in_order(names: Any) -> tuple[str, ...]:
-    return tuple(sorted(set(names)))
+def _parameters(record: Record) -> str:
+    return digest(record["cell"].get("parameters", {}))
+
+
+def _in_order(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the targets as the data have them; older cells do not say: then 2 before 10."""
+    order: list[str] = next((record["domains"] for record in records if "domains" in record), [])
+    targets = {record["cell"]["target"] for record in records}
+    rest = sorted(targets - set(order), key=_natural)
+    return (*(name for name in order if name in targets), *rest)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", name)  # every second one is a number
+    return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)]
 
 
 def _nan(function: Any, values: Array) -> Array:

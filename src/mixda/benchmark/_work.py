@@ -56,17 +56,21 @@ def run_cell(folder: Path, cell: Cell, features: Path, provenance: Record) -> st
     """Run one cell and write its file; return why it failed, in a sentence, or None."""
     if is_done(folder, cell):  # another run was faster
         return None
-    about = {**provenance, "date": datetime.now(timezone.utc).isoformat(timespec="seconds")}
     try:
         with _one_thread(library_of(cell.method)):
             outcome = _EXPERIMENTS[cell.experiment](folder, cell, features)
     except Exception as error:  # a failed cell is an outcome too: the others go on
         reason = _sentence(error)
-        write_error(folder, cell, {"error": reason, **about})
+        give_up(folder, cell, reason, provenance)
         return reason
     outcome["backbone_accuracy"] = read_accuracy(features)
-    write_result(folder, cell, {**outcome, **about})
+    write_result(folder, cell, {**outcome, **_dated(provenance)})
     return None
+
+
+def give_up(folder: Path, cell: Cell, reason: str, provenance: Record) -> None:
+    """Write that a cell failed, and why."""
+    write_error(folder, cell, {"error": reason, **_dated(provenance)})
 
 
 def predict_cell(
@@ -100,14 +104,15 @@ def predict_cell(
     """
     model = make_method(cell.method, cell.settings, cell.seed)
     more = {"target_labels": oracle_labels} if METHODS[cell.method].oracle else {}
-    began, began_cpu = time.perf_counter(), time.process_time()
+    began, began_cpu = time.perf_counter(), time.thread_time()
     model.fit(task.X, task.y, sample_domain=task.sample_domain, **more)
     fitted = time.perf_counter()
     outcome: Record = {"fit_seconds": fitted - began}
-    outcome["fit_cpu_seconds"] = time.process_time() - began_cpu  # steadier on a busy machine
+    # steadier on a busy machine; of this thread, as a Dask worker may run another cell beside it
+    outcome["fit_cpu_seconds"] = time.thread_time() - began_cpu
     predictions = {"main": model.predict(task.X_test)}
     outcome["predict_seconds"] = time.perf_counter() - fitted
-    if hasattr(model, "target_mixture_"):
+    if cell.head is not None and METHODS[cell.method].mixture:
         began = time.perf_counter()
         trained = train_mixture_head(model, cell.head, cell.seed)
         predictions["head"] = head_predictions(model, trained, task.X_test)
@@ -118,6 +123,10 @@ def predict_cell(
     if size is not None:
         outcome["size"] = size
     return predictions, outcome
+
+
+def _dated(provenance: Record) -> Record:
+    return {**provenance, "date": datetime.now(timezone.utc).isoformat(timespec="seconds")}
 
 
 @contextmanager

@@ -10,6 +10,9 @@ import typer
 from mixda import benchmark
 from mixda.benchmark._methods import parse_settings
 
+CELLS_FAILED = 3  # the exit code: nothing is wrong with the call, but results are missing
+_HOME = Path("bench")
+
 app = typer.Typer(
     help="Benchmarks: run them, continue them, print their tables, draw their figures.",
     no_args_is_help=True,
@@ -18,6 +21,14 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="The folder that mixda bench run … --out made.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Feature columns of your data, comma-separated."),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Columns of your data that are no features."),
+]
 Format = Annotated[str, typer.Option(help="markdown, latex or csv.")]
 Score = Annotated[
     str, typer.Option(help="Lines of the mixture methods: map, head, or both.", show_default=True)
@@ -35,11 +46,14 @@ def run_suite(
             "your own data."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the run; finished cells there are kept.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder of the run; finished cells there are kept.")
+    ] = _HOME,
     methods: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated, among {', '.join(benchmark.METHODS)}; default the shallow ones."
+            help=f"all, or comma-separated, among {', '.join(benchmark.METHODS)}; default the "
+            "shallow ones, without AutoMSDA."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Seed s holds out fold s mod 5 of the target.")] = 5,
@@ -65,18 +79,26 @@ def run_suite(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of the classes, in your data.")] = None,
     domain: Annotated[str | None, typer.Option(help="Column of the domains, in your data.")] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(metavar="error|drop", help="Rows of your data with missing values [error]."),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for one per core.")] = 1,
     dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler whose workers see --out.")
+        str | None,
+        typer.Option(help="Address of a Dask scheduler whose workers (of one thread) see --out."),
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Run targets × methods × seeds; stop it at any time, the same command goes on.
 
     Every domain in turn is the target. Its rows are split once into five folds, by runs or
     stretches of time where the data know them, never by labels. With seed s a method gets all
     sources and four unlabelled folds of the target, and is scored on the fifth, fold s mod 5.
-    Features come from a backbone trained once per target on its sources. Each cell is one file
-    in OUT/cells.
+    Features are made once per target from its sources, for all methods alike; mlp and fcn train
+    a network on them. Each cell is one file in OUT/cells. The exit code is 3 if cells failed.
     """
     summary = benchmark.run(
         suite,
@@ -91,36 +113,51 @@ def run_suite(
         data=data,
         label=label,
         domain=domain,
+        columns=_names(columns),
+        drop=_names(drop) or (),
+        missing=missing,
         n_jobs=jobs,
         dask=dask,
-        verbose=True,
+        verbose=not quiet,
     )
-    typer.echo(
-        f"{summary.n_run} cells run, {summary.n_found} found finished, {summary.n_failed} failed; "
-        f"see: mixda bench table {out}"
-    )
+    if not quiet:
+        show = "figure" if suite in benchmark.ABLATIONS else "table"
+        typer.echo(
+            f"{summary.n_run} cells run, {summary.n_found} found finished, {summary.n_failed} "
+            f"failed; see: mixda bench {show} {out}"
+        )
     for sentence in summary.errors:
         typer.echo(f"failed: {sentence}", err=True)
     if summary.n_failed:
-        raise typer.Exit(1)
+        raise typer.Exit(CELLS_FAILED)
 
 
 def print_table(
-    folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
+    folder: Folder = _HOME,
+    format: Format = "markdown",
+    score: Score = "both",
+    output: Output = None,
 ) -> None:
-    """Print accuracies with ranks and tests; ▼ marks what is below source-only."""
+    """Print accuracies with ranks and tests; ▼ marks what is below source-only.
+
+    Ranks and tests count every method once, the mixture methods by their classifier on samples
+    of the mixture; with --score map by maximum a posteriori.
+    """
     _show(benchmark.table(folder, format, score), output)
 
 
 def print_comparison(
-    folder: Folder, format: Format = "markdown", score: Score = "both", output: Output = None
+    folder: Folder = _HOME,
+    format: Format = "markdown",
+    score: Score = "both",
+    output: Output = None,
 ) -> None:
     """Print ours beside the paper's published figure, and the difference."""
     _show(benchmark.compare(folder, format, score), output)
 
 
 def draw_figures(
-    folder: Folder,
+    folder: Folder = _HOME,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the figures [FOLDER/figures].")
     ] = None,
@@ -128,10 +165,19 @@ def draw_figures(
     embedding: Annotated[
         str | None, typer.Option(help="Of trajectories: umap or pca [umap if installed].")
     ] = None,
+    score: Annotated[
+        str, typer.Option(help="Rank the mixture methods by map, or by their head (both, head).")
+    ] = "both",
 ) -> None:
     """Draw the critical-difference diagram and the ablations that the run holds."""
-    for path in benchmark.figure(folder, out, format, embedding):
+    for path in benchmark.figure(folder, out, format, embedding, score):
         typer.echo(path)
+
+
+def _names(values: list[str] | None) -> list[str] | None:
+    """Columns from options that may be repeated and hold several names, comma-separated."""
+    found = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
+    return found or None
 
 
 def _show(text: str, output: Path | None) -> None:

@@ -53,7 +53,10 @@ class DomainTask(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DomainDataset:
-    """Labelled samples from several domains. The arrays are read-only.
+    """Labelled samples from several domains.
+
+    Its arrays cannot be written to. `X` is not copied if it need not be: who changes the array
+    that it was made from changes the dataset.
 
     Parameters
     ----------
@@ -71,6 +74,8 @@ class DomainDataset:
     sample_shape : tuple of int, optional
         Shape of one sample before it became a row of `X`, for instance (variables, steps) of a
         series: what deep backbones take as ``input_shape``. By default ``(d,)``.
+    feature_names : sequence of str, optional
+        Of the columns of `X`, if they have names.
 
     Examples
     --------
@@ -92,6 +97,7 @@ class DomainDataset:
     description: str = ""
     block: Codes | None = None
     sample_shape: tuple[int, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         X = check_array(self.X, "X", ndim=2)
@@ -102,7 +108,17 @@ class DomainDataset:
         names = {
             "domain_names": tuple(str(name) for name in self.domain_names),
             "class_names": tuple(str(name) for name in self.class_names),
+            "feature_names": tuple(str(name) for name in self.feature_names),
         }
+        if len(set(names["domain_names"])) < len(names["domain_names"]):
+            raise ValueError(
+                f"the names of the domains must differ, got {list(names['domain_names'])}."
+            )
+        if len(names["feature_names"]) not in (0, X.shape[1]):
+            raise ValueError(
+                f"feature_names must be {X.shape[1]}, one per column of X, or none, got "
+                f"{len(names['feature_names'])}."
+            )
         arrays: dict[str, NDArray[Any] | None] = {
             "X": X,
             "y": _codes(self.y, "y", len(X), len(names["class_names"])),

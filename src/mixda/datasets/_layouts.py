@@ -52,6 +52,7 @@ class Part(NamedTuple):
     X: Array
     labels: NDArray[Any]
     sample_shape: tuple[int, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
 
 def read_layout(
@@ -79,7 +80,8 @@ def read_domain_column(
     samples = table.read(label=label, domain=find_column(table, "domain", domain), **options)
     of, y = np.asarray(samples.domain), np.asarray(samples.y)
     names = list(dict.fromkeys(of.tolist()))
-    return join({n: Part(samples.X[of == n], y[of == n]) for n in names}, path, description)
+    parts = {n: Part(samples.X[of == n], y[of == n], (), samples.feature_names) for n in names}
+    return join(parts, path, description)
 
 
 def find_column(table: Table, what: str, given: str | None) -> str:
@@ -90,7 +92,8 @@ def find_column(table: Table, what: str, given: str | None) -> str:
     shown = ", ".join(table.columns[:8]) + (", …" if len(table.columns) > 8 else "")
     raise ValueError(
         f"{table.files[0]} has no column named {' or '.join(_KNOWN[what])}; its columns are "
-        f"{shown}: rename the one that holds the {what}, or name it ({what}=… in load_domains)."
+        f"{shown}: rename the one that holds the {what}, or name it ({what}=… in Python, --{what} "
+        "on the command line)."
     )
 
 
@@ -121,6 +124,7 @@ def join(parts: dict[str, Part], path: Path, description: str) -> DomainDataset:
         class_names=tuple(str(name) for name in classes),
         description=description,
         sample_shape=first.sample_shape,
+        feature_names=first.feature_names,
     )
 
 
@@ -186,7 +190,7 @@ def read_table(path: Path, label: str | None = None, **options: Any) -> Part:
     """Read the samples and labels of one domain from a table with named columns."""
     table = open_table(path)
     samples = table.read(label=find_column(table, "label", label), **options)
-    return Part(samples.X, np.asarray(samples.y))
+    return Part(samples.X, np.asarray(samples.y), (), samples.feature_names)
 
 
 def _has_no_header(path: Path) -> bool:

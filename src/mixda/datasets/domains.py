@@ -35,7 +35,8 @@ def load_domains(
     path : str or Path
         One table, or a folder of tables, with a column that names the domain of each row; or a
         folder with one table per domain, named as the domain (a table may itself be a folder of
-        files); or an npz with ``X, y, d`` and perhaps ``doms`` and ``cls``.
+        files); or an npz with ``X, y, d`` and perhaps ``doms`` and ``cls``, the names that codes
+        in ``d`` and ``y`` stand for.
     label : str, optional
         Column of the classes; by default label, class, target or y. In an npz, ``y``.
     domain : str, optional
@@ -76,8 +77,8 @@ def load_domains(
         raise ValueError(
             f"{place} does not exist; give a folder with one table per domain, or one table."
         )
-    if _is_benchmark_file(place) and label is None and domain is None and features is None:
-        return read_domains(place, description)
+    if _is_benchmark_file(place) and label in (None, "y") and domain in (None, "d"):
+        return read_domains(place, description, **options)
     table = open_table(place)  # checks that all files have the same columns
     entries = _entries(place, table)
     if domain is not None or known_column(table, "domain") is not None or len(entries) < 2:
