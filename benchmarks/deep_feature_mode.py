@@ -16,15 +16,16 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from mixda.benchmark import SUITES
+from mixda.benchmark._suites import thin
 from mixda.datasets import DomainDataset
-from mixda.datasets._base import data_file
 from mixda.deep import KD3A, M3SDA, CoMDA, LtCMSDA
 
-FILES = {
-    "digits": "digits4_16x16.npz",
-    "office": "office_caltech10_efflite2.npz",
-    "surf": "office_caltech10_surf.npz",
-    "gas": "gas_drift_8batches.npz",
+DATA = {
+    "digits": "digits4",
+    "office": "office-caltech",
+    "surf": "office-caltech-surf",
+    "gas": "gas-drift",
 }
 METHODS: dict[str, Callable[..., object]] = {
     "M3SDA": M3SDA,
@@ -37,7 +38,7 @@ METHODS: dict[str, Callable[..., object]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", choices=FILES, default=["digits", "office"])
+    parser.add_argument("--data", nargs="+", choices=DATA, default=["digits", "office"])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20)
@@ -48,16 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for name in arguments.data:
-        compare(load(FILES[name], arguments.rows), arguments)
-
-
-def load(file: str, n_rows: int) -> DomainDataset:
-    with np.load(data_file(file)) as f:
-        X, domain, names = np.asarray(f["X"], dtype=np.float64), f["d"].astype(int), f["doms"]
-        classes, y = np.unique(f["y"], return_inverse=True)
-    shuffled = np.random.default_rng(0).permutation(len(X))
-    kept = np.concatenate([shuffled[domain[shuffled] == k][:n_rows] for k in np.unique(domain)])
-    return DomainDataset(X[kept], y[kept], domain[kept], names, classes, file)
+        compare(thin(SUITES[DATA[name]].load(), arguments.rows), arguments)
 
 
 def compare(data: DomainDataset, arguments: argparse.Namespace) -> None:
