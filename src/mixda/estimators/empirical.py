@@ -1,6 +1,6 @@
 """Transport between samples as classifiers: WBT, DaDiL and WJDOT.
 
-The numerics are in `mixda.empirical`, `mixda.barycenters` and POT.
+The numerics are in `mixda.empirical`, `mixda._empirical_steps`, `mixda.barycenters` and POT.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mixda._empirical_steps import hard_barycenter, hard_transport
 from mixda._validation import Array, check_choice, check_positive_int
 from mixda.barycenters import barycenter
 from mixda.empirical import learn_empirical_dictionary, learn_joint_transport, point_cloud
@@ -22,7 +23,7 @@ from mixda.estimators._base import (
 from mixda.estimators._rules import rule_of
 from mixda.mixture import Mixture
 from mixda.rules import Average, Chain, Linear, Normalize, Rule, Sigmoid
-from mixda.transport import barycentric_map, squared_distances, transport_plan
+from mixda.transport import barycentric_map, transport_plan
 
 
 class HeadClassifier(MultiSourceClassifier):
@@ -63,7 +64,8 @@ class WBT(HeadClassifier):
     n_points : int, optional
         Support of the barycentre; default 20 per class.
     max_samples : int
-        At most so many samples of every domain enter a plan (drawn balanced over the classes).
+        At most so many samples of every domain enter a plan, but at least one of each class; a
+        source keeps its proportions of the classes.
     label_mode : {"soft", "hard"}
         "soft" propagates labels with exact plans, as in the authors' later work. "hard" is the
         original: labels fixed to those of all source samples, entropic plans that may not cross
@@ -131,8 +133,8 @@ class WBT(HeadClassifier):
         kept = [subsample(source, size, rng) for source in sources]
         target = target[rng.permutation(len(target))[:size]]
         if mode == "hard":
-            self.barycenter_ = self._hard_barycenter(kept, rng)
-            self.transported_ = self._hard_transport(target)
+            self.barycenter_ = hard_barycenter(kept, len(self.classes_), self.reg, rng)
+            self.transported_ = hard_transport(self.barycenter_, target, self.reg, self.reg_class)
         else:
             clouds = [point_cloud(Z, c, np.arange(len(self.classes_))) for Z, c in kept]
             n_points = 20 * len(self.classes_) if self.n_points is None else self.n_points
@@ -147,40 +149,6 @@ class WBT(HeadClassifier):
             plan = transport_plan(self.barycenter_, cloud).plan
             self.transported_ = barycentric_map(self.barycenter_, cloud, plan)
         return self.transported_.means, np.asarray(self.transported_.labels).argmax(axis=1)
-
-    def _hard_barycenter(self, sources: list[Source], rng: np.random.Generator) -> Mixture:
-        """Run one round of the original: start at noisy class means, map within classes only.
-
-        A class is averaged over the sources that have it.
-        """
-        import ot
-
-        Z, codes = pool(sources)
-        start = np.stack([Z[codes == c].mean(axis=0) for c in codes])
-        start += rng.standard_normal(Z.shape)
-        moved, present = np.zeros_like(start), np.zeros((len(start), 1))
-        for X, c in sources:
-            for code in np.unique(c):  # classes may not be crossed: a plan of its own for each
-                rows, members = codes == code, X[c == code]
-                cost = squared_distances(start[rows], members)
-                cost /= cost.max() or 1.0
-                plan = ot.sinkhorn([], [], cost, self.reg, method="sinkhorn_log")
-                moved[rows] += plan @ members / plan.sum(axis=1, keepdims=True)
-                present[rows] += 1.0
-        return point_cloud(moved / present, codes, np.arange(len(self.classes_)))
-
-    def _hard_transport(self, target: Array) -> Mixture:
-        import ot
-
-        cloud = self.barycenter_
-        codes = np.asarray(cloud.labels).argmax(axis=1)
-        norm = "max" if ot.dist(cloud.means, target).max() > 0 else None
-        transport = ot.da.SinkhornL1l2Transport(self.reg, self.reg_class, norm=norm)
-        transport.fit(Xs=cloud.means, ys=codes, Xt=target)
-        mass = transport.coupling_.sum(axis=1, keepdims=True)
-        return point_cloud(
-            transport.coupling_ @ target / np.maximum(mass, 1e-300), codes, cloud.classes
-        )
 
 
 class DaDiL(MultiSourceClassifier):
@@ -397,7 +365,7 @@ class WJDOT(MultiSourceClassifier):
 
 
 def subsample(source: Source, size: int, rng: np.random.Generator) -> Source:
-    """At most `size` samples, every class in its own proportion and with at least one."""
+    """About `size` samples: the share of every class rounded down, but at least one of each."""
     Z, codes = source
     if len(Z) <= size:
         return source
@@ -414,6 +382,5 @@ def _balanced(source: Source, n_classes: int, size: int, rng: np.random.Generato
     """`size` samples as a labelled cloud, the same number of every class up to one."""
     Z, codes = source
     wanted = np.arange(check_positive_int(size, "n_points")) * n_classes // size
-    wanted = np.unique(codes)[wanted % len(np.unique(codes))]
     rows = np.array([rng.choice(np.flatnonzero(codes == c)) for c in wanted])
     return point_cloud(Z[rows], codes[rows], np.arange(n_classes))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mixda._empirical_steps import carry_labels
 from mixda._validation import Array, check_positive_int
 from mixda.estimators._base import Source
 from mixda.estimators.empirical import HeadClassifier, subsample
-from mixda.transport import squared_distances
 
 
 class JCPOT(HeadClassifier):
@@ -28,7 +28,8 @@ class JCPOT(HeadClassifier):
     reg : float
         Weight of the entropy, relative to the largest cost.
     max_samples : int
-        At most so many samples of every domain enter the problem.
+        At most so many samples of every domain enter the problem, but at least one of each class; a
+        source keeps its proportions of the classes.
     classifier : classifier, optional
         Default a logistic regression.
     encoder, scale, random_state : see `mixda.GMMWBT`
@@ -74,8 +75,6 @@ class JCPOT(HeadClassifier):
     def _training_set(
         self, sources: list[Source], target: Array, rng: np.random.Generator
     ) -> Source:
-        import ot
-
         size = check_positive_int(self.max_samples, "max_samples")
         nc = len(self.classes_)
         complete = [source for source in sources if len(np.unique(source[1])) == nc]
@@ -85,17 +84,6 @@ class JCPOT(HeadClassifier):
                 "or use another method."
             )
         kept = [subsample(source, size, rng) for source in complete]
-        kept = kept * 2 if len(kept) == 1 else kept  # POT takes no list of one; twice is the same
         target = target[rng.permutation(len(target))[:size]]
-        # POT takes the entropy's weight as absolute: scale the largest cost to one
-        largest = max(float(squared_distances(Z, target).max()) for Z, _ in kept)
-        scale = (largest or 1.0) ** -0.5
-        transport = ot.da.JCPOTTransport(self.reg, metric="sqeuclidean", log=True)
-        codes = [codes for _, codes in kept]
-        transport.fit(Xs=[scale * Z for Z, _ in kept], ys=codes, Xt=scale * target)
-        self.proportions_ = np.asarray(transport.proportions_)
-        carried = np.zeros((nc, len(target)))
-        for c, plan in zip(codes, transport.coupling_, strict=True):
-            mass = np.eye(nc)[c].T @ plan
-            carried += mass / np.maximum(mass.sum(axis=0), 1e-300)
-        return target, carried.argmax(axis=0)
+        labels, self.proportions_ = carry_labels(kept, target, nc, self.reg)
+        return target, labels

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mixda._empirical_steps import send_samples
 from mixda._federated import pool_mixtures
 from mixda._validation import Array, check_choice
 from mixda.estimators._base import Source, pool, train_head
@@ -108,7 +109,12 @@ class GMMOTDA(MixtureClassifier):
     def _train_classifier(self, rng: np.random.Generator) -> Any:
         if self.route == "labels" or not hasattr(self, "plan_"):
             return super()._train_classifier(rng)
-        return train_head(None if super()._is_map() else self.classifier, *self._images())
+        Z, codes = self._pooled
+        images, rows, weights = send_samples(
+            Z, codes, self.source_mixtures_[0], self.unlabeled_mixture_, self.plan_
+        )
+        head = None if super()._is_map() else self.classifier
+        return train_head(head, images, codes[rows], weights)
 
     def _is_map(self) -> bool:
         by_samples = self.route == "samples" and hasattr(self, "plan_")
@@ -118,20 +124,3 @@ class GMMOTDA(MixtureClassifier):
         self.plan_ = transport_plan(sources[0], target, reg=self.reg).plan
         labels = barycentric_map(target, sources[0], self.plan_.T).labels
         return Mixture(target.weights, target.means, target.stds, labels, sources[0].classes)
-
-    def _images(self) -> tuple[Array, Any, Array]:
-        """Source samples sent along every pair of their component, with codes and weights."""
-        Z, codes = self._pooled
-        p, q = self.source_mixtures_[0], self.unlabeled_mixture_
-        labels = np.asarray(p.labels)
-        fits = p.responsibilities(Z) * (labels[:, codes].T > 0)  # components of the own class only
-        component = fits.argmax(axis=1)
-        images, owners, weights = [], [], []
-        for i, j in zip(*np.nonzero(self.plan_ > 1e-9), strict=True):
-            rows = np.flatnonzero(component == i)
-            if len(rows):
-                images.append(q.means[j] + q.stds[j] / p.stds[i] * (Z[rows] - p.means[i]))
-                owners.append(codes[rows])
-                weights.append(np.full(len(rows), self.plan_[i, j] / len(rows)))
-        weight = np.concatenate(weights)
-        return np.vstack(images), np.concatenate(owners), weight / weight.mean()
