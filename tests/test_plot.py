@@ -222,6 +222,12 @@ def test_confusion_agrees_with_scikit_learn():
     np.testing.assert_allclose(shares, counts / counts.sum(axis=1, keepdims=True))
 
 
+def test_confusion_compares_numbers_and_texts_as_texts():
+    for names in (None, [0, 1], ["0", "1"]):
+        ax = mixda.plot.confusion([0, 1], ["0", "1"], classes=names)
+        np.testing.assert_array_equal(ax.images[0].get_array(), np.eye(2))
+
+
 def test_the_range_of_a_share_is_wilsons():
     from scipy.stats import binomtest
 

@@ -237,6 +237,56 @@ def test_least_certain_rows_are_the_least_certain(model, write):
     assert "1 row is far from everything the model knows, whatever" in Page(write(value, X)).words
 
 
+def test_rows_are_called_by_their_numbers_in_the_data(model, write):
+    value, X, _ = model
+    X = X[~value.novelty(X)]
+    X[3] += 1e3
+    numbers = np.arange(len(X)) * 2 + 5
+    text = write(value, X, row_numbers=numbers, n_dropped=7)
+    least = numbers[value.predict_proba(X).max(axis=1).argsort(kind="stable")[:12]]
+    table = text.split("The least certain samples")[1].split("<tbody>")[1].split("</tbody>")[0]
+    shown = [int(n) for n in re.findall(r'<th scope="row" class="brief">(\d+)</th>', table)]
+    np.testing.assert_array_equal(shown, least)
+    assert "whatever their probabilities say: 11." in Page(text).words
+    assert "7 rows with missing values were left out." in Page(text).words
+    assert "left out" not in Page(write(value, X)).words
+
+
+def test_rows_of_the_plan_are_the_source_s_where_labels_travel_to_the_target():
+    """GMM-OTDA labels the target's own components, which may be as many as the source's."""
+    from mixda.report._facts import collect_facts
+
+    task = mixda.datasets.make_shifted_toy(random_state=2).as_task()
+    estimator = mixda.GMMOTDA(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    facts = collect_facts(estimator.to_model())
+    assert facts.adapted.n_components == facts.sources[0].n_components
+    received = facts.plan.T @ facts.plan_rows.labels / facts.plan.sum(axis=0)[:, None]
+    np.testing.assert_allclose(received, facts.adapted.labels, atol=1e-9)
+
+
+def test_a_committee_says_whose_mixtures_are_shown(model, write):
+    value = model[0]
+    lam = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    value = replace(value, dictionary=replace(value.dictionary, coordinates=lam))
+    for experts, several in (([], False), (["a"], False), (["a", "b"], True)):
+        settings = {**value.settings, "experts": experts}
+        words = Page(write(replace(value, method="AutoMSDA", settings=settings))).words
+        sentence = "AutoMSDA decides by 2 classifiers together, but the mixtures on this page are"
+        assert (sentence in words) is several
+        assert ("fewer atoms may help" in words) is not several
+
+
+def test_rare_classes_are_those_of_what_was_seen(model, write):
+    value, X, y = model
+    X = X[y == value.classes[0]]
+    assert "In the predictions, some classes are much rarer" in Page(write(value, X)).words
+    adapted = value.labeled_target
+    weights = np.where(adapted.labels[:, 0] > 0.5, 1.0, 1e-3)
+    adapted = replace(adapted, weights=weights / weights.sum())
+    words = Page(write(replace(value, labeled_target=adapted, plan=None))).words
+    assert "In the adapted mixture, some classes are much rarer" in words
+
+
 def test_sections_without_content_are_left_out(model, write):
     full = write(*model)
     for name in ("domains", "components", "plan", "predictions", "learning", "settings"):
@@ -300,6 +350,8 @@ def test_mistakes_get_a_sentence(model, tmp_path):
         write_report(value, tmp_path / "a.html", y=y)
     with pytest.raises(ValueError, match="y has 3 labels, but X has 80 rows"):
         write_report(value, tmp_path / "a.html", X, y[:3])
+    with pytest.raises(ValueError, match="row_numbers must be 80 integers"):
+        write_report(value, tmp_path / "a.html", X, row_numbers=[1, 2])
     with pytest.raises(ValueError, match="X is empty"):
         write_report(value, tmp_path / "a.html", X[:0])
     with pytest.raises(ValueError, match="cannot be written"):

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from mixda import Mixture
+from mixda._archive import pack, unpack
 from mixda.estimators import MLPEncoder
 from mixda.estimators._base import head_proba
 from mixda.estimators._rules import rule_of
@@ -32,9 +33,9 @@ from mixda.rules import (
     Sigmoid,
     Softmax,
     Step,
-    from_state,
-    to_state,
 )
+
+KINDS = (*RULES, Mixture)
 
 rng = np.random.default_rng(0)
 CODES = {2: rng.integers(0, 2, 90), 4: rng.integers(0, 4, 90)}
@@ -153,7 +154,7 @@ def every_rule():
 @pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: type(rule).__name__)
 def test_taken_apart_and_put_together_a_rule_is_the_same_to_the_bit(rule):
     rows = np.abs(rng.normal(size=(20, 3)))
-    again = from_state(*to_state(rule))
+    again = unpack(*pack(rule, KINDS), KINDS)
     assert type(again) is type(rule)
     assert np.array_equal(again(rows), rule(rows))
 
@@ -164,11 +165,9 @@ def test_the_list_above_holds_every_kind():
 
 def test_unknown_and_wrong_kinds_are_refused():
     with pytest.raises(ValueError, match="'System', which this mixda does not know"):
-        from_state({"kind": "System", "fields": {"command": "ls"}}, {})
-    with pytest.raises(ValueError, match="a rule is needed, got dict"):
-        from_state({"json": {}}, {})
+        unpack({"kind": "System", "fields": {"command": "ls"}}, {}, KINDS)
     with pytest.raises(ValueError, match="a rule is needed, got int"):
-        from_state({"kind": "Chain", "fields": {"steps": [3]}}, {})
+        unpack({"kind": "Chain", "fields": {"steps": [3]}}, {}, KINDS)
 
 
 def test_rules_do_not_share_memory_with_what_they_were_made_of():

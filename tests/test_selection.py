@@ -535,6 +535,8 @@ def test_the_report_begins_with_the_verdict(moved, auto, tmp_path):
     assert "Estimated without any label of the target: right for" in page
     assert auto.trust_.reason.replace("'", "&#x27;") in page
     assert "Candidates that were compared without labels of the target" in page
+    n = len(auto.experts_)
+    assert f"AutoMSDA decides by {n} classifiers together, but the mixtures on this page" in page
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,6 +204,44 @@ def confusion_counts(
     counts = np.zeros((max(n_classes, int(truth.max(initial=0)) + 1), n_classes), dtype=np.intp)
     np.add.at(counts, (truth, guess), 1)
     return counts
+
+
+def label_codes(
+    labels: NDArray[Any], classes: NDArray[Any]
+) -> tuple[NDArray[np.intp], tuple[Any, ...]]:
+    """Place of every label among the classes, and the unknown labels, whose places come after.
+
+    Numbers and texts are compared as texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda._views import label_codes
+    >>> label_codes(np.array(["1", "0", "b"]), np.array([0, 1]))
+    (array([1, 0, 2]), ('b',))
+    """
+    if (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        labels, classes = labels.astype(str), classes.astype(str)
+    place = {name: k for k, name in enumerate(classes.tolist())}
+    unknown = [name for name in np.unique(labels).tolist() if name not in place]
+    place.update({name: len(classes) + k for k, name in enumerate(unknown)})
+    return np.array([place[name] for name in labels.tolist()], dtype=np.intp), tuple(unknown)
+
+
+def along_diagonal(plan: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Order of a plan's columns that puts the mass of a good matching on the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda._views import along_diagonal
+    >>> along_diagonal(np.array([[0.0, 0.5], [0.5, 0.0]]), np.array([0, 1]))
+    array([1, 0])
+    """
+    position = np.empty(len(rows))
+    position[rows] = np.arange(len(rows))
+    mass = np.maximum(plan.sum(axis=0), np.finfo(float).tiny)
+    return np.argsort((position @ plan) / mass, kind="stable")
 
 
 def wilson_interval(hits: int, n: int, z: float = 1.96) -> tuple[float, float]:

@@ -89,7 +89,8 @@ class AdaptedModel:
     trust : dict or None
         JSON: {"accuracy", "low", "high", "level", "declined", "reason", "candidates"}.
     settings : dict
-        JSON: parameters, seed, versions, date.
+        JSON: parameters, seed, versions, date; of a committee also its experts, the first of which
+        the mixtures, the dictionary and the plan are of.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The closed set of rules a saved classifier is made of: numbers and fixed formulas, never code.
 
-A rule is a frozen value that maps rows to rows. `to_state` and `from_state` turn
-rules into names and arrays and back; `mixda.estimators` turns fitted classifiers into rules.
+A rule is a frozen value that maps rows to rows. `mixda.estimators` turns fitted classifiers into
+rules, and a model's file holds them as names and arrays.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mixda._archive import pack, unpack
 from mixda._validation import Array, check_array, check_number
 from mixda.mixture import Mixture, frozen, normalize_log_rows
 
@@ -298,33 +296,6 @@ RULES: tuple[type[Rule], ...] = (
     Product,
     Reweight,
 )
-
-
-def to_state(rule: Rule) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return a rule as a JSON tree and named arrays.
-
-    Examples
-    --------
-    >>> from mixda.rules import Chain, ReLU, to_state
-    >>> to_state(Chain((ReLU(),)))[0]
-    {'kind': 'Chain', 'fields': {'steps': [{'kind': 'ReLU', 'fields': {}}]}}
-    """
-    return pack(rule, (*RULES, Mixture))
-
-
-def from_state(tree: Any, arrays: dict[str, NDArray[Any]]) -> Rule:
-    """Return the rule that `to_state` took apart; unknown kinds are refused.
-
-    Examples
-    --------
-    >>> from mixda.rules import ReLU, from_state, to_state
-    >>> from_state(*to_state(ReLU()))
-    ReLU()
-    """
-    rule = unpack(tree, arrays, (*RULES, Mixture))
-    if not isinstance(rule, Rule):
-        raise ValueError(f"a rule is needed, got {type(rule).__name__}.")
-    return rule
 
 
 def _set(rule: Rule, **values: Any) -> None:

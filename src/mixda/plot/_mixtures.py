@@ -210,12 +210,11 @@ def _plan_lines(plan: Array, p: Mixture, q: Mixture, ax: Axes, dims: tuple[int, 
 
 
 def _plan_matrix(plan: Array, p: Mixture, q: Mixture, ax: Axes) -> Axes:
+    from mixda._views import along_diagonal
+
     rows, columns = _by_class(p), _by_class(q)
-    if q.labels is None:  # put the mass of a good matching on the diagonal
-        position = np.empty(len(rows))
-        position[rows] = np.arange(len(rows))
-        mass = np.maximum(plan.sum(axis=0), np.finfo(float).tiny)
-        columns = np.argsort((position @ plan) / mass, kind="stable")
+    if q.labels is None:
+        columns = along_diagonal(plan, rows)
     image = ax.imshow(plan[np.ix_(rows, columns)], cmap="Blues", vmin=0.0, aspect="auto")
     for order, m, place in ((rows, p, "y"), (columns, q, "x")):
         _strip(ax, component_colors(m)[order], place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,17 +118,17 @@ def confusion(
     >>> import mixda
     >>> ax = mixda.plot.confusion(["a", "b"], ["a", "a"])  # doctest: +SKIP
     """
-    from mixda._views import confusion_counts
+    from mixda._views import confusion_counts, label_codes
 
     truth, guess = check_names(y_true, "y_true"), check_names(y_pred, "y_pred")
     if len(truth) != len(guess):
         raise ValueError(f"y_true has {len(truth)} labels, but y_pred has {len(guess)}.")
-    both = np.unique(np.concatenate([truth, guess]))
+    both = np.unique(np.concatenate([truth, guess]))  # numbers become texts if the other has texts
     names = both if classes is None else check_names(classes, "classes")
-    strangers = [name for name in both.tolist() if name not in names.tolist()]
-    if strangers:
-        raise ValueError(f"classes does not hold {strangers[0]!r}; name all that occur.")
-    counts = confusion_counts(_codes(truth, names), _codes(guess, names), len(names))
+    (true, unknown), (said, strange) = label_codes(truth, names), label_codes(guess, names)
+    if unknown or strange:
+        raise ValueError(f"classes does not hold {(unknown + strange)[0]!r}; name all that occur.")
+    counts = confusion_counts(true, said, len(names))
     ax = new_axes(ax)
     ax.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), "Blues", vmin=0, vmax=1)
     _numbers(ax, counts)
@@ -137,11 +137,6 @@ def confusion(
     ax.set_yticks(range(len(names)), ticks)
     ax.set(xlabel="predicted", ylabel="true")
     return ax
-
-
-def _codes(labels: NDArray[Any], names: NDArray[Any]) -> NDArray[np.intp]:
-    place = {name: k for k, name in enumerate(names.tolist())}
-    return np.array([place[label] for label in labels.tolist()], dtype=np.intp)
 
 
 def _numbers(ax: Axes, counts: NDArray[np.intp]) -> None:

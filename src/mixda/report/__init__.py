@@ -17,7 +17,14 @@ __all__ = ["write_report"]
 
 
 def write_report(
-    model: AdaptedModel, path: str | Path, X: Any = None, y: Any = None, title: str | None = None
+    model: AdaptedModel,
+    path: str | Path,
+    X: Any = None,
+    y: Any = None,
+    title: str | None = None,
+    *,
+    row_numbers: Any = None,
+    n_dropped: int = 0,
 ) -> Path:
     """Write a report of `model` to `path`, one HTML page that needs no other file.
 
@@ -36,6 +43,10 @@ def write_report(
         Their labels: adds accuracy and the confusion matrix. They change nothing else.
     title : str, optional
         Title of the page; by default "Adapting to" and the name of the target.
+    row_numbers : array-like of int of shape (n,), optional
+        Where the rows of `X` stand in the user's file, from 1; by default 1, 2, ….
+    n_dropped : int
+        Rows of that file that are not in `X`, as a value was missing.
 
     Returns
     -------
@@ -48,6 +59,6 @@ def write_report(
     >>> write_report(model, "report.html", X, y)  # doctest: +SKIP
     PosixPath('report.html')
     """
-    page = render(collect_facts(model, X, y), title)
+    page = render(collect_facts(model, X, y, row_numbers, n_dropped), title)
     write_atomically(path, page.encode("utf-8"))
     return Path(path)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._validation import Array
+from mixda._views import along_diagonal
 from mixda.mixture import Mixture
 from mixda.report._facts import Facts
 from mixda.report._marks import UNLABELED, color_class, mark, top_classes
@@ -243,12 +244,7 @@ def plan_order(facts: Facts) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     mass, source = np.asarray(facts.plan), facts.plan_rows
     tops = np.array(top_classes(None if source is None else source.labels, len(mass)))
     rows = np.argsort(tops, kind="stable")
-    position = np.empty(len(rows))
-    position[rows] = np.arange(len(rows))
-    columns = np.argsort(
-        (position @ mass) / np.maximum(mass.sum(axis=0), np.finfo(float).tiny), kind="stable"
-    )
-    return rows, columns
+    return rows, along_diagonal(mass, rows)
 
 
 def _bands(

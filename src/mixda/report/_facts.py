@@ -16,6 +16,7 @@ from mixda._views import (
     confusion_counts,
     embed_distances,
     interpolation_frames,
+    label_codes,
     pairwise_distances,
     wilson_interval,
 )
@@ -39,6 +40,8 @@ class Predictions:
     runner_up: Array  # of the second class
     far: NDArray[np.bool_]
     shares: Array  # of the samples, per class
+    numbers: NDArray[np.intp]  # of the rows in the user's data, from 1
+    n_dropped: int = 0  # rows there that are not among the samples
     truth: NDArray[np.intp] | None = None  # codes; beyond the model's classes: unknown to it
     confusion: NDArray[np.intp] | None = None
     unknown: tuple[str, ...] = ()  # classes of y that the model does not know
@@ -88,6 +91,11 @@ class Facts:
         return len(self.sources)
 
     @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the classifiers that decide together; the mixtures are those of the first."""
+        return tuple(str(name) for name in self.model.settings.get("experts") or ())
+
+    @property
     def target_name(self) -> str:
         """Name of the domain without labels, short enough for a sentence."""
         return cut(self.model.target.name, 32)
@@ -99,7 +107,13 @@ class Facts:
         return distances
 
 
-def collect_facts(model: AdaptedModel, X: Any = None, y: Any = None) -> Facts:
+def collect_facts(
+    model: AdaptedModel,
+    X: Any = None,
+    y: Any = None,
+    row_numbers: Any = None,
+    n_dropped: int = 0,
+) -> Facts:
     """Compute all that the page shows."""
     if y is not None and X is None:
         raise ValueError("y was given without X; labels are compared with predictions, give both.")
@@ -128,7 +142,7 @@ def collect_facts(model: AdaptedModel, X: Any = None, y: Any = None) -> Facts:
         plan=plan,
         plan_rows=rows,
         frames=_frames(model),
-        predictions=None if X is None else _predict(model, X, y),
+        predictions=None if X is None else _predict(model, X, y, row_numbers, n_dropped),
     )
 
 
@@ -156,9 +170,8 @@ def _plan(
         if adapted is None:
             return None, None
         return transport_plan(adapted, target).plan, adapted
-    candidates = [m for m in (adapted, *sources) if m is not None]
-    rows = [m for m in candidates if m.n_components == len(plan)]
-    return plan, rows[0] if rows else None
+    rows = sources[0] if model.method == "GMMOTDA" and sources else adapted
+    return plan, None if rows is None or rows.n_components != len(plan) else rows
 
 
 def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
@@ -171,7 +184,7 @@ def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
     return tuple(tuple(_in_order(m, model.classes) for m in way) for way in ways)
 
 
-def _predict(model: AdaptedModel, X: Any, y: Any) -> Predictions:
+def _predict(model: AdaptedModel, X: Any, y: Any, row_numbers: Any, n_dropped: int) -> Predictions:
     parts = [_top_two(model, rows) for rows in _blocks(X)]
     if not parts:
         raise ValueError("X is empty; give at least one row, or leave X out.")
@@ -180,12 +193,32 @@ def _predict(model: AdaptedModel, X: Any, y: Any) -> Predictions:
     )
     n_classes = len(model.classes)
     shares = np.bincount(first, minlength=n_classes) / len(first)
-    found = Predictions(first, second, probability, runner_up, far, shares)
+    numbers = _numbers(row_numbers, len(first))
+    found = Predictions(first, second, probability, runner_up, far, shares, numbers, int(n_dropped))
     if y is None:
         return found
-    truth, unknown = _codes(y, model.classes, len(first))
+    labels = check_names(y, "y")
+    if len(labels) != len(first):
+        raise ValueError(
+            f"y has {len(labels)} labels, but X has {len(first)} rows; give one per row."
+        )
+    truth, unknown = label_codes(labels, model.classes)
     counts = confusion_counts(truth, first, n_classes)
-    return replace(found, truth=truth, confusion=counts, unknown=unknown)
+    return replace(
+        found, truth=truth, confusion=counts, unknown=tuple(str(name) for name in unknown)
+    )
+
+
+def _numbers(row_numbers: Any, n: int) -> NDArray[np.intp]:
+    if row_numbers is None:
+        return np.arange(1, n + 1)
+    numbers = np.asarray(row_numbers)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"row_numbers must be {n} integers, one per row of X, got an array of shape "
+            f"{numbers.shape} and type {numbers.dtype}."
+        )
+    return numbers
 
 
 def _blocks(X: Any) -> list[Any]:
@@ -203,17 +236,3 @@ def _top_two(model: AdaptedModel, X: Any) -> tuple[NDArray[Any], ...]:
     second = rest.argmax(axis=1)
     runner_up = np.maximum(rest[rows, second], 0.0)  # a single class has no second
     return first, second, proba[rows, first], runner_up, np.asarray(model.novelty(X), dtype=bool)
-
-
-def _codes(y: Any, classes: NDArray[Any], n: int) -> tuple[NDArray[np.intp], tuple[str, ...]]:
-    """Place of every label among the classes; labels the model does not know come after."""
-    labels = check_names(y, "y")
-    if len(labels) != n:
-        raise ValueError(f"y has {len(labels)} labels, but X has {n} rows; give one per row.")
-    if (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
-        labels, classes = labels.astype(str), classes.astype(str)
-    place = {name: k for k, name in enumerate(classes.tolist())}
-    unknown = [name for name in np.unique(labels).tolist() if name not in place]
-    place.update({name: len(classes) + k for k, name in enumerate(unknown)})
-    codes = np.array([place[name] for name in labels.tolist()], dtype=np.intp)
-    return codes, tuple(str(name) for name in unknown)

@@ -41,7 +41,17 @@ def domains(facts: Facts) -> Markup:
     ]
     if facts.model.dictionary is not None:
         figures.append(_coordinates(facts))
-    return tag("div", *figures, class_="pair")
+    return join([_committee(facts), tag("div", *figures, class_="pair")])
+
+
+def _committee(facts: Facts) -> Markup | None:
+    if len(facts.experts) < 2:
+        return None
+    text = (
+        f"{facts.model.method} decides by {len(facts.experts)} classifiers together, but the "
+        f"mixtures on this page are those of one of them ({cut(facts.experts[0], 40)})."
+    )
+    return tag("p", text)
 
 
 def _coordinates(facts: Facts) -> Markup:
@@ -138,6 +148,8 @@ def plan(facts: Facts) -> Markup | None:
     if facts.plan is None:
         return None
     what = "labelled mixture" if facts.adapted is None else facts.names[-1]
+    if facts.sources and facts.plan_rows is facts.sources[0]:
+        what = f"mixture of {facts.names[0]}"
     caption = (
         f"Each row is a component of the {what}, grouped by its class; each column is a component "
         f"of {facts.target_name}. A dark cell moves much mass. A column with cells in one class "
@@ -259,7 +271,7 @@ def _least_certain(facts: Facts, found: Predictions) -> Markup:
         head.append("true class")
     rows = []
     for k in order:
-        row: list[object] = [int(k) + 1]
+        row: list[object] = [int(found.numbers[k])]
         row += [facts.classes[found.first[k]], percent(float(found.probability[k]))]
         single = len(facts.classes) == 1
         row += ["–" if single else facts.classes[found.second[k]]]
@@ -270,6 +282,9 @@ def _least_certain(facts: Facts, found: Predictions) -> Markup:
             row.append([*facts.classes, *found.unknown][found.truth[k]])
         rows.append(tuple(row))
     text = "Look at these first. Row 1 is the first row of the data."
+    if found.n_dropped:
+        gone = _words.plural(found.n_dropped, "row")
+        text += f" {gone} with missing values {'was' if found.n_dropped == 1 else 'were'} left out."
     if found.far.any():
         text += f" {_far_rows(found)}"
     caption = tag("figcaption", tag("h3", "The least certain samples"), tag("p", text))
@@ -277,7 +292,7 @@ def _least_certain(facts: Facts, found: Predictions) -> Markup:
 
 
 def _far_rows(found: Predictions) -> str:
-    far = [str(k + 1) for k in np.flatnonzero(found.far)]
+    far = [str(number) for number in found.numbers[found.far]]
     verb = "row is" if len(far) == 1 else "rows are"
     return (
         f"{len(far):,} {verb} far from everything the model knows, whatever their probabilities "

@@ -252,9 +252,10 @@ def shared_coordinates(coordinates: Array) -> float:
 
 
 def _shared_atoms(facts: Facts) -> Sign | None:
-    if facts.model.dictionary is None or len(facts.model.dictionary.coordinates) < 2:
+    dictionary = facts.model.dictionary
+    if dictionary is None or len(dictionary.coordinates) < 2 or len(facts.experts) > 1:
         return None
-    shared = shared_coordinates(facts.model.dictionary.coordinates)
+    shared = shared_coordinates(dictionary.coordinates)
     text = (
         f"{percent(shared)} of the target's blend of atoms is in the blend of some source too, "
         "and labels reach the target through what it shares"

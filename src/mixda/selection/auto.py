@@ -399,7 +399,7 @@ class AutoMSDA(MultiSourceClassifier):
             rule=self.rule_,
             encoder=Chain(tuple(encoders)) if encoders else None,
             trust=self.trust_.to_json(),
-            settings=self._settings(),
+            settings={**self._settings(), "experts": list(self.experts_)},
         )
 
 
