@@ -396,9 +396,9 @@ def test_one_row(home, tmp_path, capsys):
         assert sentence in capsys.readouterr().out
 
 
-def test_a_reader_that_stops_is_no_error(home):
-    code = "import sys; from mixda.cli import run; sys.exit(run(['info', sys.argv[1]]))"
-    command = [sys.executable, "-c", code, str(home / "m.mixda")]
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_stops_is_no_error(home, more):
+    command = [sys.executable, "-u", "-m", "mixda", "info", str(home / "m.mixda"), *more]
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)

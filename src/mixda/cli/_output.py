@@ -62,7 +62,7 @@ class Output:
         """Print the result for a script, if one is asking."""
         if self.as_json and not self.quiet:
             notes = {"notes": self.notes} if self.notes else {}
-            print(json.dumps({**value, **notes}, default=str))
+            self._console.out(json.dumps({**value, **notes}, default=str), highlight=False)
 
     def _note(self, message: Any, *_: Any) -> None:
         self.notes.append(" ".join(str(message).split()))
@@ -101,7 +101,7 @@ class Output:
 
 class _Console(Console):  # type: ignore[misc]
     def on_broken_pipe(self) -> None:
-        """Leave it to `mixda.cli.run`; Rich would exit with 1."""
+        """Leave it to `mixda.cli.run`: Rich would exit with 1, and so would Typer for an EPIPE."""
         raise BrokenPipeError
 
 
