@@ -197,7 +197,7 @@ def draw_trajectories(
         by_class = np.array(colors(int(labels.max()) + 1))[labels]
         frames[1, 1].scatter(*target.T, s=5, color="#bbbbbb", linewidths=0)
         frames[1, 1].scatter(*made[-1].T, s=16, color=by_class, linewidths=0)
-        frames[1, 1].set_title(f"{name}: its end, by class; grey: target samples", fontsize=9)
+        frames[1, 1].set_title(f"{name}: end, by class (grey: target)", fontsize=9)
     axes[0, 0].set(xticks=[], yticks=[])  # of all: they are shared
     cell = next(iter(lines.values()))[0]["cell"]
     axes[0, 0].figure.suptitle(
