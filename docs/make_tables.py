@@ -1,6 +1,7 @@
 """Turn folders of ``mixda bench run`` into the tables of the Results page.
 
-python docs/make_tables.py out/cwru out/tep …   (writes docs/tables/cwru.rst, …)
+python docs/make_tables.py out/cwru out/tep …   (writes docs/tables/cwru.rst, …, and where there are
+published figures, docs/tables/cwru-compared.rst)
 """
 
 import re
@@ -14,11 +15,18 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     for folder in map(Path, sys.argv[1:]):
-        text = benchmark.table(folder)
-        path = HERE / "tables" / f"{folder.name}.rst"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(to_rst(text), encoding="utf-8")
-        print(path)
+        write(folder.name, benchmark.table(folder))
+        try:
+            write(f"{folder.name}-compared", benchmark.compare(folder))
+        except ValueError as error:  # nothing is published on these data
+            print(error)
+
+
+def write(name: str, markdown: str) -> None:
+    path = HERE / "tables" / f"{name}.rst"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(to_rst(markdown), encoding="utf-8")
+    print(path)
 
 
 def to_rst(markdown: str) -> str:
