@@ -40,7 +40,7 @@ def to_rst(markdown: str) -> str:
             if not in_table:
                 lines += ["", ".. list-table::", "   :header-rows: 1", ""]
             in_table = True
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
             lines += [f"   {'* -' if i == 0 else '  -'} {c}" for i, c in enumerate(cells)]
     return "\n".join(lines) + "\n"
 

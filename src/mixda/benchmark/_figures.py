@@ -134,7 +134,7 @@ def draw_lighter(ax: Any, records: Sequence[Record]) -> None:
     for i, (name, members) in enumerate(_by(records, _label).items()):
         _curve(ax, members, "size", lambda r: 100.0 * r["accuracy"], name, i)
     ax.set_xlabel("components K (GMM-…), points n (DaDiL, WBT)")
-    ax.set_ylabel("accuracy on the target in %")
+    _label_accuracy(ax)
     _finish(ax, records, "Lighter")
 
 
@@ -153,8 +153,13 @@ def draw_better(ax: Any, records: Sequence[Record]) -> None:
             style = {"marker": "*", "s": 110, "color": color, "edgecolor": "black"}
             ax.scatter(own[:, 0], 100.0 * own[:, 1], label="learned λ*", zorder=4, **style)
     ax.set_xlabel("λ0")
-    ax.set_ylabel("accuracy on the target in %")
+    _label_accuracy(ax)
     _finish(ax, records, "Better")
+
+
+def _label_accuracy(ax: Any) -> None:
+    ax.set_ylabel("accuracy on the target in %, ± 2 std")
+    ax.set_ylim(top=min(ax.get_ylim()[1], 101.0))
 
 
 def draw_faster(ax: Any, records: Sequence[Record]) -> None:
