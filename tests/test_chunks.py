@@ -242,7 +242,7 @@ def test_memory_maps_are_checked_when_they_are_read(tmp_path, weight):
     small = np.random.default_rng(0).integers(0, 256, (40, 2)).astype(np.uint8)
     small[:, 1] = 7  # at the floor, which is wrong if differences of bytes wrap around
     assert_close(fit_mixture(mapped(small)), fit_mixture(small.astype(float)))
-    with pytest.raises(ValueError, match="^X .*NaN"):
+    with pytest.raises(ValueError, match=r"^X .*NaN"):
         fit_mixture(mapped(np.r_[np.ones(39), np.nan][:, None]))
 
 
