@@ -266,7 +266,7 @@ def _beside(ours: float, published: float | None) -> str:
     if np.isnan(ours):
         return "–" if published is None else f"– / {published:.2f}"
     if published is None:
-        return f"{ours:.2f} / –"
+        return f"{ours:.2f} / –".replace("-", "−")
     return f"{ours:.2f} / {published:.2f} ({ours - published:+.2f})".replace("-", "−")
 
 
