@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._chunk_rows import Column, Rows, rows_per_block
-from mixda._table_files import MISSING, PARQUET_SUFFIXES, TableFile, pyarrow
+from mixda._table_files import NO_NAME, PARQUET_SUFFIXES, TableFile, pyarrow
 from mixda._validation import LARGEST, Array
 
 if TYPE_CHECKING:
@@ -195,9 +195,10 @@ def _encoded(record: Any, name: str) -> Column:
     column = record.column(name)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    names = [str(value) for value in column.dictionary.to_pylist()]
+    values = column.dictionary.to_pylist()
+    names = [str(value) for value in values]
     codes = np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
-    absent = np.array([value in MISSING for value in names] + [True])  # the last is -1
+    absent = np.array([v is None or str(v) in NO_NAME for v in values] + [True])  # the last is -1
     codes = np.where(absent[codes], -1, codes)
     # one by one: 3.0 is "3" whatever stands beside it
     return Column([str(class_names(np.array([value]))[0]) for value in names], codes)

@@ -45,8 +45,10 @@ def without_floor(mixture: Mixture) -> Mixture:
     """Return the mixture without spread where its samples had none, which a fit lifts to a floor.
 
     Such a feature is narrow and the same in all components. One that is only narrow may be one in
-    a larger unit.
+    a larger unit: a single component cannot tell.
     """
+    if mixture.n_components == 1:
+        return mixture
     mean, std = mixture.moments()
     rounding = 1e-6 * std + 1e-12 * np.abs(mean)
     constant = (std <= _NARROW * std.mean()) & (np.ptp(mixture.means, axis=0) <= rounding)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WHOLE = re.compile(r"(?:\+(?!-))?(-?(?:0|[1-9]\d{0,17}))(?:\.0*)?")  # and no zero in front
+_POWER = re.compile(r"[-+]?\d(?:\.\d*)?[eE][-+]?\d{1,2}")  # as numpy.savetxt writes numbers
 
 
 def class_names(values: NDArray[Any]) -> NDArray[Any]:
@@ -24,8 +25,8 @@ def class_names(values: NDArray[Any]) -> NDArray[Any]:
     --------
     >>> import numpy as np
     >>> from mixda.tables import class_names
-    >>> class_names(np.array(["1", "2.0"], dtype=object))
-    array([1, 2])
+    >>> class_names(np.array(["1", "2.0", "3.000e+00"], dtype=object))
+    array([1, 2, 3])
     >>> class_names(np.array(["1.0", "worn"], dtype=object))
     array(['1', 'worn'], dtype='<U4')
     >>> class_names(np.array(["001", "2"], dtype=object))
@@ -68,7 +69,10 @@ def domain_names(values: NDArray[Any]) -> NDArray[Any]:
 
 def _whole_number(name: str) -> int | None:
     found = _WHOLE.fullmatch(name)
-    return None if found is None else int(found[1])
+    if found is not None:
+        return int(found[1])
+    is_whole = _POWER.fullmatch(name) and float(name).is_integer() and abs(float(name)) < 2**53
+    return int(float(name)) if is_whole else None
 
 
 def _names_of(names: NDArray[Any], numbers: Sequence[int | None]) -> NDArray[Any]:

@@ -21,7 +21,8 @@ CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 NUMPY_SUFFIXES = (".npz", ".npy")
 SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *NUMPY_SUFFIXES)
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "-", "?")
+NO_NAME = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?")
+MISSING = (*NO_NAME, "n/a", "None", "-")  # of numbers: a class may be called "None" or "-"
 
 _BLOCK = 4 << 20  # bytes of csv that are parsed at once; a line may not be longer
 _SEPARATORS = ",;\t|"

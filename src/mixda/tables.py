@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mixda._files import replacing
 from mixda._names import class_names as class_names
 from mixda._names import domain_names
-from mixda._table_files import MISSING, SUFFIXES, TableFile, open_file, pyarrow
+from mixda._table_files import NO_NAME, SUFFIXES, TableFile, open_file, pyarrow
 from mixda._validation import Array, check_choice, check_positive_int
 
 ROWS = 65_536
@@ -149,7 +149,7 @@ class Batch:
         if pa.types.is_integer(column.type) and column.null_count == 0:
             return np.asarray(column.to_numpy(zero_copy_only=False))
         values = np.empty(len(column), dtype=object)
-        values[:] = [None if value in MISSING else value for value in column.to_pylist()]
+        values[:] = [None if value in NO_NAME else value for value in column.to_pylist()]
         return values
 
     def matrix(self, names: Sequence[str]) -> Array:

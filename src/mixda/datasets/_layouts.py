@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._domains import check_samples
 from mixda._progress import Progress
 from mixda._validation import Array, check_X
 from mixda.datasets._base import DomainDataset
@@ -78,6 +79,7 @@ def read_domain_column(
     table = open_table(path)
     label = find_column(table, "label", label)
     samples = table.read(label=label, domain=find_column(table, "domain", domain), **options)
+    check_samples([samples], label)
     of, y = np.asarray(samples.domain), np.asarray(samples.y)
     names = list(dict.fromkeys(of.tolist()))
     parts = {n: Part(samples.X[of == n], y[of == n], (), samples.feature_names) for n in names}
@@ -189,7 +191,9 @@ def _read_domain(entry: Path, images: Images) -> Part:
 def read_table(path: Path, label: str | None = None, **options: Any) -> Part:
     """Read the samples and labels of one domain from a table with named columns."""
     table = open_table(path)
-    samples = table.read(label=find_column(table, "label", label), **options)
+    label = find_column(table, "label", label)
+    samples = table.read(label=label, **options)
+    check_samples([samples], label)
     return Part(samples.X, np.asarray(samples.y), (), samples.feature_names)
 
 
