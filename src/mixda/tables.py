@@ -21,6 +21,7 @@ from mixda._names import class_names as class_names
 from mixda._names import domain_names
 from mixda._table_files import NO_NAME, SUFFIXES, TableFile, open_file, pyarrow
 from mixda._validation import Array, check_choice, check_positive_int
+from mixda._words import listed
 
 ROWS = 65_536
 
@@ -212,7 +213,7 @@ class Table:
         if not names:
             raise ValueError(
                 f"{self.files[0]} has no column of numbers to use as a feature; its columns are "
-                f"{_listed(self.columns)}."
+                f"{listed([repr(name) for name in self.columns])}."
             )
         return tuple(names)
 
@@ -318,7 +319,8 @@ class Table:
     def _check_column(self, name: str) -> None:
         if name not in self.parts[0].kinds:
             raise ValueError(
-                f"{self.files[0]} has no column {name!r}; its columns are {_listed(self.columns)}."
+                f"{self.files[0]} has no column {name!r}; its columns are "
+                f"{listed([repr(column) for column in self.columns])}."
             )
 
     def _check_number(self, name: str) -> None:
@@ -398,11 +400,6 @@ def check_writable(path: Path) -> None:
 def _is_table(file: Path, folder: Path) -> bool:
     hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
     return file.is_file() and not hidden and file.name.lower().endswith(SUFFIXES)
-
-
-def _listed(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

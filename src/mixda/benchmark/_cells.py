@@ -22,6 +22,7 @@ _FOLDERS = ("cells", "features")
 _STALE = 3600.0  # seconds after which a temporary file of a killed run is rubbish
 _TEMPORARY = re.compile(r"\..+\.(json|npz)\.[a-z0-9_]{8}")  # as write_atomically names them
 _ERROR = ".error.json"
+_OPTIONAL = {"parameters", "recipe"}  # cells of older runs lack them
 
 Record = dict[str, Any]
 
@@ -159,9 +160,6 @@ def _read(path: Path) -> Record:
     if not known:
         raise ValueError(f"{path} is no cell of a benchmark, or it is damaged; remove it.")
     return dict(record)
-
-
-_OPTIONAL = {"parameters", "recipe"}  # cells of older runs lack them
 
 
 def _write(path: Path, content: Record) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import mixda
 from mixda._progress import Progress
 from mixda._validation import check_choice, check_positive_int
+from mixda._words import listed
 from mixda.benchmark._ablations import ablation_cells
 from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep
 from mixda.benchmark._features import FEATURES, check_backbone, recipe
@@ -195,11 +196,11 @@ def _check_apart(out: Path, own: Path) -> None:
 
 
 def _describe(name: str, data: DomainDataset) -> str:
-    features = ", ".join(data.feature_names[:8]) + ", …" * (len(data.feature_names) > 8)
-    parts = [f"{data.X.shape[1]} features" + (f": {features}" if features else "")]
+    named = f": {listed(data.feature_names)}" if data.feature_names else ""
+    parts = [f"{name}: {len(data.X):,} rows", f"{data.X.shape[1]} features{named}"]
     for what, names in (("domains", data.domain_names), ("classes", data.class_names)):
-        parts.append(f"{len(names)} {what}: {', '.join(names[:8])}" + ", …" * (len(names) > 8))
-    return "\n  ".join([f"{name}: {len(data.X):,} rows", *parts])
+        parts.append(f"{len(names)} {what}: {listed(names)}")
+    return "\n  ".join(parts)
 
 
 def _check_targets(data: DomainDataset, targets: Sequence[str] | None) -> list[str]:

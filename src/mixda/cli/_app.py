@@ -9,7 +9,8 @@ import typer
 
 from mixda import __version__
 from mixda._methods import METHODS
-from mixda.cli._output import Output, listed
+from mixda._words import listed, split_names
+from mixda.cli._output import Output
 
 
 class _Commands(typer.core.TyperGroup):  # type: ignore[misc]
@@ -147,8 +148,8 @@ def fit(
         label,
         domain,
         components=_number_or_word(components),
-        columns=_names(columns),
-        drop=_names(drop) or (),
+        columns=split_names(columns),
+        drop=split_names(drop) or (),
         missing=missing,
         seed=seed,
         n_jobs=n_jobs,
@@ -253,8 +254,8 @@ def adapt(
         scale=None if scale == "none" else scale,
         components=_number_or_word(components),
         target_components=_number_or_word(target_components),
-        columns=_names(columns),
-        drop=_names(drop) or (),
+        columns=split_names(columns),
+        drop=split_names(drop) or (),
         missing=missing,
         options=_settings(options or []),
         seed=seed,
@@ -310,7 +311,7 @@ def predict(
             loaded,
             data,
             output,
-            keep=_names(keep) or (),
+            keep=split_names(keep) or (),
             rows=rows,
             on_rows=update,
         )
@@ -389,13 +390,6 @@ def demo(
     from mixda.cli._demo import run_demo
 
     run_demo(out, seed)
-
-
-def _names(values: list[str] | None) -> list[str] | None:
-    """Columns from options that may be repeated and hold several names, comma-separated."""
-    if not values:
-        return None
-    return [name.strip() for value in values for name in value.split(",") if name.strip()]
 
 
 def _number_or_word(value: str | None) -> int | str | None:

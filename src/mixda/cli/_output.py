@@ -105,12 +105,6 @@ class _Console(Console):  # type: ignore[misc]
         raise BrokenPipeError
 
 
-def listed(names: Sequence[Any], most: int = 12) -> str:
-    """Return names in a row, the first of them if there are many."""
-    more = f", … ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(str(name) for name in names[:most]) + more
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return ""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mixda import benchmark
+from mixda._words import split_names
 from mixda.benchmark._methods import parse_settings
 
 CELLS_FAILED = 3  # the exit code: nothing is wrong with the call, but results are missing
@@ -113,8 +114,8 @@ def run_suite(
         data=data,
         label=label,
         domain=domain,
-        columns=_names(columns),
-        drop=_names(drop) or (),
+        columns=split_names(columns),
+        drop=split_names(drop) or (),
         missing=missing,
         n_jobs=jobs,
         dask=dask,
@@ -172,12 +173,6 @@ def draw_figures(
     """Draw the critical-difference diagram and the ablations that the run holds."""
     for path in benchmark.figure(folder, out, format, embedding, score):
         typer.echo(path)
-
-
-def _names(values: list[str] | None) -> list[str] | None:
-    """Columns from options that may be repeated and hold several names, comma-separated."""
-    found = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
-    return found or None
 
 
 def _show(text: str, output: Path | None) -> None:
