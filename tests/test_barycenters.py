@@ -12,7 +12,7 @@ from mixda.barycenters import resample
 from .oracles import algorithm_1
 from .strategies import families, permuted, random_mixture
 
-fast = settings(max_examples=30, deadline=None)
+fast = settings(max_examples=30)
 lambdas = st.lists(st.floats(0.05, 1.0), min_size=3, max_size=3).map(
     lambda x: np.array(x) / np.sum(x)
 )
@@ -97,11 +97,14 @@ def test_labels_stay_in_the_simplex_and_weights_stay_put(inputs, lam):
 
 @fast
 @given(families(3, nc=3), lambdas)
-def test_only_an_objective_that_rests_has_converged(inputs, lam):
+def test_only_what_rests_has_converged(inputs, lam):
     found = barycenter(inputs, lam, beta="max", max_iter=20)  # which may increase the objective
-    if found.converged and len(found.history) > 2:  # the first round is at the start
+    if found.converged and len(found.history) > 1:
         before, last = found.history[-2:]
-        assert last <= before * (1.0 + 1e-4)
+        again = barycenter(inputs, lam, beta="max", init=found.mixture, max_iter=1).history[0]
+        resting_objective = abs(last - before) <= 1e-9 * last
+        resting_plans = abs(again - last) <= 1e-6 * (1.0 + last)  # same plans, same barycentre
+        assert resting_objective or resting_plans
 
 
 def test_a_class_that_the_first_input_lacks_is_kept():

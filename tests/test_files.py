@@ -21,9 +21,7 @@ from mixda.model import _KINDS
 
 from .strategies import mixtures, random_mixture
 
-FUZZ = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FUZZ = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DOCS = Path(__file__).parent.parent / "docs" / "file_formats.rst"
 
 
@@ -72,7 +70,7 @@ def assert_opens_the_same_or_is_refused(path, value):
     assert path.read_bytes() == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     p=mixtures(nc=2),
     classes=st.sampled_from([None, ["ok", "défaut"], [3, -1], [0.5, 2.0], [False, True]]),

@@ -16,7 +16,7 @@ from mixda.mixture import log_gaussians
 from .strategies import mixtures, random_mixture
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(mixtures(nc=3))
 def test_densities_and_posteriors_are_scikit_learns(p):
     X = np.random.default_rng(0).normal(size=(20, p.n_features))
@@ -181,7 +181,7 @@ def test_moments_are_those_of_many_samples():
     np.testing.assert_allclose(std, X.std(axis=0), rtol=0.02)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(p=mixtures(d=3, nc=2), seed=st.integers(0, 2**32 - 1))
 def test_an_affine_map_changes_densities_by_the_volume_and_classes_not_at_all(p, seed):
     rng = np.random.default_rng(seed)

@@ -344,7 +344,7 @@ def good_files(tmp_path_factory):
     return {path.suffix: path.read_bytes() for path in folder.iterdir()}
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_damaged_files_are_read_or_refused(good_files, tmp_path_factory, data):
     suffix = data.draw(st.sampled_from(sorted(good_files)))

@@ -12,7 +12,7 @@ from mixda.transport import barycentric_map, solve_exact, squared_distances
 from .oracles import smw2_cost, smw2_squared
 from .strategies import families, permuted, random_mixture
 
-fast = settings(max_examples=40, deadline=None)
+fast = settings(max_examples=40)
 
 
 def parts(p):

@@ -57,7 +57,7 @@ class BarycenterResult:
     beta : float or "max"
         The label weight that was used.
     converged : bool
-        Whether the objective stopped changing within `max_iter` rounds.
+        Whether the objective or the plans stopped changing within `max_iter` rounds.
     """
 
     mixture: Mixture
