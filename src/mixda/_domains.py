@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from mixda._em_search import units_of
+from mixda._kept import kept_mixture
+from mixda._validation import check_random_state
 from mixda.chunks import ChunkSource
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import Mixture
@@ -161,6 +163,7 @@ def fit_domain(
     seed: int,
     verbose: bool,
     n_init: int = 1,
+    checkpoint: PathArgument | None = None,
 ) -> Mixture:
     """Fit a mixture; features of mixed units are standardised for the fit, and put back after.
 
@@ -170,15 +173,17 @@ def fit_domain(
     unit = units_of(X.std(axis=0), np.abs(X).max(axis=0), "auto")
     mean = X.mean(axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
     Z = (X - mean) / unit
-    settings: dict[str, Any] = {"random_state": seed, "verbose": verbose, "n_init": n_init}
-    n_components: Any = components
-    if samples.y is None:
-        if components is None:
-            n_components = min(TARGET_COMPONENTS, max(1, len(X) // 10))
-        mixture = fit_mixture(Z, n_components, **settings)
-    else:
-        n_components = COMPONENTS if components is None else components
-        mixture = fit_labeled_mixture(Z, samples.y, n_components, **settings)
+    if components is None and samples.y is None:
+        components = min(TARGET_COMPONENTS, max(1, len(X) // 10))
+    mixture = kept_mixture(
+        checkpoint,
+        fit_mixture if samples.y is None else fit_labeled_mixture,
+        *([Z] if samples.y is None else [Z, samples.y]),
+        n_components=COMPONENTS if components is None else components,
+        n_init=n_init,
+        random_state=check_random_state(seed),
+        verbose=verbose,
+    )
     return replace(
         mixture,
         means=mixture.means * unit + mean,

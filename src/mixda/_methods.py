@@ -12,6 +12,7 @@ import mixda
 
 if TYPE_CHECKING:
     from mixda._domains import Inputs
+    from mixda.tables import PathArgument
 
 METHODS = {
     "auto": "AutoMSDA",
@@ -31,6 +32,7 @@ _OWN_OPTIONS = {
     "encoder": "encoder (--encoder)",
     "scale": "scale (--scale)",
     "random_state": "seed (--seed)",
+    "checkpoint": "checkpoint (adapt keeps one beside the output)",
     "verbose": "verbose (--quiet)",
 }
 
@@ -45,6 +47,7 @@ def make_estimator(
     components: int | str | None,
     target_components: int | str | None,
     seed: int,
+    checkpoint: PathArgument | None,
     verbose: bool,
 ) -> Any:
     """Make the estimator of a method; refuse everything that it would not use."""
@@ -76,6 +79,7 @@ def make_estimator(
         "n_components": components,
         "target_components": target_components,
         "random_state": seed,
+        "checkpoint": checkpoint,
         "verbose": verbose,
     }
     unsaid = [name for name in ("n_components", "target_components") if asked[name] is None]

@@ -17,15 +17,31 @@ from mixda._files import write_atomically
 T = TypeVar("T")
 
 
+def fingerprint(arrays: Iterable[Any], settings: Any) -> str:
+    """Return 64 hexadecimal digits that tell one problem from another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda._resume import fingerprint
+    >>> fingerprint([np.zeros((2, 3))], "fit") == fingerprint([np.zeros((3, 2))], "fit")
+    False
+    """
+    digest = hashlib.sha256(repr(settings).encode())
+    for given in arrays:
+        array = np.asarray(given)
+        array = array.astype(str) if array.dtype.hasobject else np.ascontiguousarray(array)
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
 class ResumeFile:
     """Arrays of one problem under one path; a file of another problem is refused."""
 
     def __init__(self, path: str | Path, arrays: Iterable[Any], settings: Any) -> None:
         self.path = Path(path)
-        digest = hashlib.sha256(repr(settings).encode())
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
-        self.problem = digest.hexdigest()
+        self.problem = fingerprint(arrays, settings)
         if not os.access(self.path.parent, os.W_OK):  # now, not after hours of work
             raise ValueError(f"{self.path} cannot be written; choose a folder that you may write.")
 

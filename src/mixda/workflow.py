@@ -153,6 +153,7 @@ def adapt_files(
     scale: str | None = "auto",
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
+    checkpoint: PathArgument | None = None,
     verbose: bool = False,
 ) -> AdaptedModel:
     """Adapt labelled sources to an unlabelled target, each a data file or a ``.gmm`` file.
@@ -179,6 +180,10 @@ def adapt_files(
         is "sources".
     options : dict, optional
         More parameters of the estimator, those that have no parameter of their own here.
+    checkpoint : path, optional
+        Folder in which mixtures are kept that took more than a moment, so that the same call goes
+        on after it was stopped; used by the methods over mixtures and by "auto". Delete it when
+        the model is safe.
 
     Returns
     -------
@@ -200,10 +205,12 @@ def adapt_files(
         components=components,
         target_components=target_components,
         seed=seed,
+        checkpoint=checkpoint,
         verbose=verbose,
     )
     if encoder is None and hasattr(estimator, "fit_mixtures"):
-        fit = partial(fit_domain, seed=seed, verbose=verbose, n_init=estimator.n_init)
+        same: dict[str, Any] = {"seed": seed, "checkpoint": checkpoint, "verbose": verbose}
+        fit = partial(fit_domain, **same, n_init=estimator.n_init)
         parts, goal = _as_mixtures(inputs, fit, components, target_components)
         if target_components is None:
             estimator.set_params(target_components=goal.n_components)

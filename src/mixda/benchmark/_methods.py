@@ -126,7 +126,7 @@ def make_method(name: str, settings: Mapping[str, Any], seed: int) -> Any:
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
-    """Return all hyper-parameters of an estimator that a file can hold, but not its seed.
+    """Return all hyper-parameters of an estimator that a file can hold, but not its seed or folder.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def parameters_of(model: Any) -> dict[str, Any]:
     """
     found = {}
     for name, value in model.get_params(deep=False).items():
-        if name != "random_state":
+        if name not in ("random_state", "checkpoint"):
             try:
                 found[name] = json.loads(json.dumps(value))
             except (TypeError, ValueError):

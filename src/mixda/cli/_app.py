@@ -240,28 +240,37 @@ def adapt(
     A label column of the target is never read. With .gmm files the methods are dadil, wbt and otda.
     """
     from mixda._describe import describe_model
+    from mixda._kept import keeping
     from mixda.workflow import adapt_files, output_paths
 
     out = Output(quiet, json)
     output_paths(output, [""], ".mixda")
-    model = adapt_files(
-        sources,
-        target,
-        label,
-        domain,
-        method=method,
-        encoder=encoder,
-        scale=None if scale == "none" else scale,
-        components=_number_or_word(components),
-        target_components=_number_or_word(target_components),
-        columns=split_names(columns),
-        drop=split_names(drop) or (),
-        missing=missing,
-        options=_settings(options or []),
-        seed=seed,
-        verbose=out.shown,
-    )
-    model.save(output)
+    checkpoint = output.with_name(f"{output.name}.checkpoint")
+    try:
+        with keeping(checkpoint):
+            model = adapt_files(
+                sources,
+                target,
+                label,
+                domain,
+                method=method,
+                encoder=encoder,
+                scale=None if scale == "none" else scale,
+                components=_number_or_word(components),
+                target_components=_number_or_word(target_components),
+                columns=split_names(columns),
+                drop=split_names(drop) or (),
+                missing=missing,
+                options=_settings(options or []),
+                seed=seed,
+                checkpoint=checkpoint,
+                verbose=out.shown,
+            )
+            model.save(output)
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            typer.echo(f"stopped; the same command goes on with what is in {checkpoint}", err=True)
+        raise
     found = describe_model(model)
     domains = found["domains"]
     title = f"{model.method}: {len(model.classes)} classes, {len(model.feature_names)} features"

@@ -306,6 +306,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _settings(self) -> dict[str, Any]:
         parameters = {name: _as_json(value) for name, value in self.get_params(deep=False).items()}
+        parameters.pop("checkpoint", None)  # a place on this machine
         return {
             "parameters": parameters,
             "versions": {

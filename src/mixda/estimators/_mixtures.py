@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from mixda._federated import count_samples
+from mixda._kept import kept_mixture
 from mixda._validation import Array, check_choice, check_positive_int, check_random_state
 from mixda.em import fit_labeled_mixture, fit_mixture
 from mixda.estimators._base import (
@@ -51,6 +52,7 @@ class MixtureClassifier(MultiSourceClassifier):
     n_init: Any
     classifier: Any
     n_samples: Any
+    checkpoint: Any
     verbose: Any
 
     def fit_mixtures(self: Self, sources: Sequence[Mixture], target: Mixture) -> Self:
@@ -152,18 +154,19 @@ class MixtureClassifier(MultiSourceClassifier):
         return _is(self.classifier, "product")
 
     def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
-        Z, codes = source
-        return fit_labeled_mixture(
-            Z,
-            self.classes_[codes],
-            self.n_components,
+        mixture = kept_mixture(
+            self.checkpoint,
+            fit_labeled_mixture,
+            *source,
+            n_components=self.n_components,
             class_prior=self.class_prior,
-            classes=self.classes_,
+            classes=np.arange(len(self.classes_)),
             min_std=self._floor,
             n_init=self.n_init,
             random_state=rng,
             verbose=self.verbose,
         )
+        return replace(mixture, classes=self.classes_)
 
     def _fit_target(self, Z: Array, sources: list[Mixture], rng: np.random.Generator) -> Mixture:
         n_components = self.target_components
@@ -171,9 +174,11 @@ class MixtureClassifier(MultiSourceClassifier):
             n_components = max(p.n_components for p in sources)
         if n_components != "bic":
             n_components = min(check_positive_int(n_components, "target_components"), len(Z))
-        return fit_mixture(
+        return kept_mixture(
+            self.checkpoint,
+            fit_mixture,
             Z,
-            n_components,
+            n_components=n_components,
             min_std=self._floor,
             n_init=self.n_init,
             random_state=rng,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
+from mixda._kept import kept_dictionary
 from mixda._validation import (
     check_magnitude,
     check_number,
@@ -75,6 +76,10 @@ class GMMWBT(MixtureClassifier):
         components; or any scikit-learn classifier, trained on samples drawn from that mixture.
     n_samples : int, optional
         Number of those samples; default 50 per component.
+    checkpoint : path, optional
+        Folder in which a fit keeps every mixture that took it more than a moment (and GMM-DaDiL
+        the state of its dictionary). The same fit, started again, takes them from there, with the
+        same result. Delete the folder when you no longer need it.
     random_state : None, int or numpy generator
     verbose : bool
         Show progress, if on a terminal.
@@ -133,6 +138,7 @@ class GMMWBT(MixtureClassifier):
         scale: str | None = "auto",
         classifier: Any = "product",
         n_samples: int | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -150,6 +156,7 @@ class GMMWBT(MixtureClassifier):
         self.scale = scale
         self.classifier = classifier
         self.n_samples = n_samples
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -186,15 +193,15 @@ class GMMDaDiL(MixtureClassifier):
         As in `mixda.learn_dictionary`.
     atom_min_std : float or "auto"
         Floor of the atoms' standard deviations; `min_std` there.
-    callback, checkpoint : callable, path
-        As in `mixda.learn_dictionary`: called after every step; written as the learning goes.
+    callback : callable, optional
+        Called after every step of the dictionary; see `mixda.learn_dictionary`.
     forgetting : float
         Least share of a new batch in the target's mixture (`partial_fit`).
     max_target_components : int, optional
         Most components of the target's mixture (`partial_fit`); default those of the fit.
     online_iter : int
         Steps of the dictionary per batch (`partial_fit`).
-    encoder, scale, classifier, n_samples, random_state, verbose : see `GMMWBT`
+    encoder, scale, classifier, n_samples, checkpoint, random_state, verbose : see `GMMWBT`
 
     Attributes
     ----------
@@ -243,7 +250,6 @@ class GMMDaDiL(MixtureClassifier):
         atom_min_std: float | str = "auto",
         precision: str = "auto",
         callback: Any = None,
-        checkpoint: Any = None,
         forgetting: float = 0.05,
         max_target_components: int | None = None,
         online_iter: int = 10,
@@ -251,6 +257,7 @@ class GMMDaDiL(MixtureClassifier):
         scale: str | None = "auto",
         classifier: Any = "product",
         n_samples: int | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -272,7 +279,6 @@ class GMMDaDiL(MixtureClassifier):
         self.atom_min_std = atom_min_std
         self.precision = precision
         self.callback = callback
-        self.checkpoint = checkpoint
         self.forgetting = forgetting
         self.max_target_components = max_target_components
         self.online_iter = online_iter
@@ -280,6 +286,7 @@ class GMMDaDiL(MixtureClassifier):
         self.scale = scale
         self.classifier = classifier
         self.n_samples = n_samples
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -372,6 +379,10 @@ class GMMDaDiL(MixtureClassifier):
         rng: np.random.Generator,
         start: Dictionary | None,
     ) -> None:
+        checkpoint = None
+        if self.checkpoint is not None and start is None:
+            settings = self._settings()["parameters"]
+            checkpoint = kept_dictionary(self.checkpoint, [*sources, target], settings)
         self.dictionary_ = learn_dictionary(
             sources,
             target,
@@ -388,7 +399,7 @@ class GMMDaDiL(MixtureClassifier):
             min_std=self.atom_min_std,
             precision=self.precision,
             callback=self.callback,
-            checkpoint=self.checkpoint if start is None else None,
+            checkpoint=checkpoint,
             verbose=self.verbose,
             random_state=rng,
         )

@@ -33,7 +33,7 @@ class GMMOTDA(MixtureClassifier):
     reg : float
         Entropic transport; 0 is exact.
     n_components, target_components, class_prior, min_std, n_init, encoder, scale, classifier,
-    n_samples, random_state, verbose : see `mixda.GMMWBT`
+    n_samples, checkpoint, random_state, verbose : see `mixda.GMMWBT`
 
     Attributes
     ----------
@@ -69,6 +69,7 @@ class GMMOTDA(MixtureClassifier):
         scale: str | None = "auto",
         classifier: Any = "map",
         n_samples: int | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -83,6 +84,7 @@ class GMMOTDA(MixtureClassifier):
         self.scale = scale
         self.classifier = classifier
         self.n_samples = n_samples
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 

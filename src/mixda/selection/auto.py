@@ -7,7 +7,7 @@ committee is taken unless another candidate, as the sources' own classifier, doe
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -106,6 +106,10 @@ class AutoMSDA(MultiSourceClassifier):
         Probability of the interval in `trust_`.
     n_jobs : int, optional
         Processes that fit the experts side by side, as in joblib.
+    checkpoint : path, optional
+        Folder in which a fit keeps every mixture that took it more than a moment. The same fit,
+        started again, takes them from there, with the same result. Delete the folder when you no
+        longer need it.
     random_state : None, int or numpy generator
     verbose : bool
         Show progress, if on a terminal.
@@ -150,6 +154,7 @@ class AutoMSDA(MultiSourceClassifier):
         budget: float | None = None,
         level: float = 0.8,
         n_jobs: int | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -159,6 +164,7 @@ class AutoMSDA(MultiSourceClassifier):
         self.budget = budget
         self.level = level
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -281,18 +287,17 @@ class AutoMSDA(MultiSourceClassifier):
         held_out = sources[np.unique(np.linspace(0, len(sources) - 1, most).round().astype(int))]
         start, folds = time.monotonic(), {}
         rows = np.arange(len(problem.ids))[:, None]
-        with Progress(len(held_out), "leaving sources out", self.verbose) as progress:
-            for task in pseudo_tasks(rows, problem.codes, problem.ids, held_out):
-                part = problem.rows(task.X[:, 0].astype(int))
-                part = part._replace(codes=task.codes, ids=task.sample_domain)
-                fitted = self._fit_experts(experts, part)
-                folds[task.held_out] = {
-                    name: self._fold(experts, fitted, members, part, task.truth)
-                    for name, members in committees.items()
-                }
-                progress.update(len(folds))
-                if time.monotonic() - start > budget:
-                    break
+        for task in pseudo_tasks(rows, problem.codes, problem.ids, held_out):
+            part = problem.rows(task.X[:, 0].astype(int))
+            part = part._replace(codes=task.codes, ids=task.sample_domain)
+            what = f"leaving out source {self.sources_[task.held_out]}"
+            fitted = self._fit_experts(experts, part, what)
+            folds[task.held_out] = {
+                name: self._fold(experts, fitted, members, part, task.truth)
+                for name, members in committees.items()
+            }
+            if time.monotonic() - start > budget:
+                break
         return folds
 
     def _way_back(
@@ -300,13 +305,14 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> dict[str, Fold]:
         """Adapt back to the sources from what each candidate says of the target."""
         truth = problem.codes[problem.ids >= 0]
-        there = self._fit_experts(experts, problem)
+        there = self._fit_experts(experts, problem, "going to the target")
         folds = {}
         for name, members in committees.items():
             answers = self._fold(experts, there, members, problem).proba.argmax(axis=1)
             codes, ids = reversed_roles(answers, problem.ids)
             back = problem._replace(codes=codes, ids=ids)
-            fitted = self._fit_experts({member: experts[member] for member in members}, back)
+            own = {member: experts[member] for member in members}
+            fitted = self._fit_experts(own, back, f"coming back, {name}")
             folds[name] = self._fold(experts, fitted, members, back, truth)
         return folds
 
@@ -332,7 +338,8 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> list[Rule]:
         """Fit to the target, with the classes' own names; return the rules of the committee."""
         named = problem._replace(codes=self.classes_[problem.codes])
-        self.experts_ = self._fit_experts({name: experts[name] for name in members}, named)
+        own = {name: experts[name] for name in members}
+        self.experts_ = self._fit_experts(own, named, "adapting")
         self._view = experts[members[0]].view
         voters = [self._voter(experts[name].view, self.experts_[name]) for name in members]
         self.rule_ = vote(voters, power)
@@ -342,12 +349,22 @@ class AutoMSDA(MultiSourceClassifier):
         steps = (self._rules[view], model.encoder_.rule(), model._rule())
         return Chain(tuple(step for step in steps if step is not None))
 
-    def _fit_experts(self, experts: dict[str, Expert], problem: Problem) -> dict[str, Any]:
-        jobs = (
-            delayed(_fit)(estimator, self._seed, problem.views[view], problem.codes, problem.ids)
-            for view, estimator in experts.values()
-        )
-        return dict(zip(experts, Parallel(n_jobs=self.n_jobs)(jobs), strict=True))
+    def _fit_experts(
+        self, experts: dict[str, Expert], problem: Problem, what: str
+    ) -> dict[str, Any]:
+        same = {"random_state": self._seed, "checkpoint": self.checkpoint}
+        with Progress(len(experts), what, self.verbose) as progress:
+
+            def jobs() -> Iterator[Any]:
+                for done, (name, (view, estimator)) in enumerate(experts.items()):
+                    progress.update(done, name)
+                    yield delayed(_fit)(
+                        estimator, same, problem.views[view], problem.codes, problem.ids
+                    )
+
+            fitted = Parallel(n_jobs=self.n_jobs)(jobs())
+            progress.update(len(experts))
+        return dict(zip(experts, fitted, strict=True))
 
     def _assess(
         self, folds: dict[int, Fold], target: Fold, left_out: bool, level: float, reason: str
@@ -440,8 +457,7 @@ def _stack(sources: list[Source], target: Array | None) -> Problem:
     return Problem({_RAW: np.vstack(samples)}, np.concatenate(codes), np.concatenate(ids))
 
 
-def _fit(estimator: Any, seed: int, Z: Array, y: Any, ids: Ids) -> Any:
-    seeded = clone(estimator)
-    if "random_state" in seeded.get_params(deep=False):
-        seeded.set_params(random_state=seed)
-    return fitted_clone(seeded, Z, y, ids)
+def _fit(estimator: Any, same: Mapping[str, Any], Z: Array, y: Any, ids: Ids) -> Any:
+    known = estimator.get_params(deep=False)
+    given = {name: value for name, value in same.items() if name in known and value is not None}
+    return fitted_clone(clone(estimator).set_params(**given), Z, y, ids)
