@@ -310,7 +310,7 @@ def _finish(ax: Any, records: Sequence[Record], title: str) -> None:
     words = f"{title} ({cell['data']}, target: {cell['target']}, seeds: {n_seeds})"
     ax.set_title(words, fontsize=9)
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.figure.legend(fontsize=8, frameon=False, ncols=3, loc="outside lower center")
 
 
 def _paths(ax: Any, positions: Array, title: str) -> None:
