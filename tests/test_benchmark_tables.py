@@ -316,7 +316,7 @@ def trajectory(folder: Path, method: str, settings=None, **changes):
 
 
 def labels(ax) -> list[str]:
-    return [text.get_text() for text in ax.get_legend().get_texts()]
+    return [text.get_text() for text in ax.figure.legends[0].get_texts()]
 
 
 def drawn(monkeypatch, folder: Path, **options) -> dict:
