@@ -107,6 +107,14 @@ def test_only_what_rests_has_converged(inputs, lam):
         assert resting_objective or resting_plans
 
 
+def test_weights_that_nearly_sum_to_one_are_put_right():
+    p = Mixture([1.0], [[1e6]], [[1.0]])
+    for thirds in ([0.3333333] * 3, np.full(3, 1 / 3, dtype=np.float32)):
+        assert barycenter([p, p, p], thirds).mixture.means[0, 0] == pytest.approx(1e6, rel=1e-12)
+        q = Mixture(thirds, [[1e6], [1e6], [1e6]], np.ones((3, 1)))
+        assert q.moments()[0][0] == pytest.approx(1e6, rel=1e-12)
+
+
 def test_a_class_that_the_first_input_lacks_is_kept():
     def pair(a, b, shift):
         means = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])[[a, b]] + shift

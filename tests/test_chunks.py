@@ -336,7 +336,7 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused(tmp_path, monkeypatch
     path = tmp_path / "c"
     monkeypatch.setattr("mixda._resume.ResumeFile.remove", lambda self: None)
     fit_mixture(X, 2, random_state=0, checkpoint=path)
-    for args in ((X + 1e-3, 2), (X, 3)):
+    for args in ((X + 1e-3, 2), (2.0 * X.mean(axis=0) - X, 2), (X, 3)):  # also if mirrored
         with pytest.raises(ValueError, match="other data or settings"):
             fit_mixture(*args, random_state=0, checkpoint=path)
     path.write_bytes(b"something else")

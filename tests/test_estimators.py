@@ -9,12 +9,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mixda import Mixture, barycenter, datasets, fit_labeled_mixture, smw2
-from mixda.estimators import GMMWBT, WBT, DaDiL, DomainEncoder, GMMDaDiL, MLPEncoder
+from mixda.estimators import GMMWBT, WBT, DaDiL, DomainEncoder, GMMDaDiL, MLPEncoder, SourceOnly
 
 ESTIMATORS = [GMMWBT, GMMDaDiL]
 both = pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -418,3 +419,27 @@ def test_one_hot_source_weights_give_that_source():
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     distance = smw2(model.barycenter_.mixture, model.source_mixtures_[1])
     assert distance == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SourceOnly(classifier=RandomForestClassifier(5)),
+        GMMWBT(classifier=RandomForestClassifier(5)),
+        GMMWBT(encoder=MLPEncoder((4,), max_iter=5)),
+    ],
+    ids=["samples", "mixture", "encoder"],
+)
+def test_the_seed_reaches_classifiers_and_encoders(task, model):
+    X, y, ids = task
+    seeded = clone(model).set_params(random_state=3)
+    first, again = (clone(seeded).fit(X, y, sample_domain=ids) for _ in range(2))
+    assert np.array_equal(first.predict_proba(X[ids < 0]), again.predict_proba(X[ids < 0]))
+
+
+def test_whitened_components_without_variance_can_be_kept(task):
+    X, y, ids = task
+    X = np.hstack([X, X[:, :1]])  # of less than full rank
+    model = SourceOnly(encoder=PCA(whiten=True)).fit(X, y, sample_domain=ids)
+    target = X[ids < 0]
+    assert np.allclose(model.to_model().predict_proba(target), model.predict_proba(target))

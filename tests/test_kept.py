@@ -54,6 +54,18 @@ def test_what_was_fitted_is_not_fitted_again(tmp_path):
     assert len(calls) == 6
 
 
+@pytest.mark.parametrize("kind", ["MT19937", "Philox", "SFC64", "PCG64DXSM"])
+def test_every_kind_of_generator_goes_on(tmp_path, kind):
+    def found():
+        rng = np.random.Generator(getattr(np.random, kind)(0))
+        rng.integers(9, size=3, dtype=np.int32)  # half of a word is left over
+        p = kept_mixture(tmp_path, fit, np.zeros(2), n_components=1, random_state=rng, verbose=0)
+        return p, rng.integers(99, dtype=np.int32), rng.random()
+
+    assert found() == found()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_quick_fits_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(_kept, "_WORTH", 60.0)
     rng = np.random.default_rng(0)

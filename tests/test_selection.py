@@ -162,6 +162,13 @@ def test_importance_weights_follow_the_target():
     assert importance_weighted(near, X, y, ids) > 0.9
 
 
+def test_importance_weighting_with_one_class_left_to_train_on():
+    X, y = np.arange(24.0)[:, None], np.r_[1, np.zeros(15, dtype=int), np.full(8, -1)]
+    ids = np.repeat([0, -1], [16, 8])
+    scores = [importance_weighted(SourceOnly(), X, y, ids, random_state=s) for s in range(20)]
+    assert min(scores) < 1.0  # the only row of a class was held out, and missed
+
+
 def test_circular_validation_of_equal_and_separable_domains_is_perfect():
     source, target = make_domain(0, spread=0.3), make_domain(1, spread=0.3)
     X, y, ids, _ = stacked(source, target=target)

@@ -246,6 +246,7 @@ def _class_names(labels: list[Any], text: bool) -> dict[Any, Any]:
 def _digest(moments: Mapping[Key, Moments], settings: Settings) -> list[NDArray[Any]]:
     """Return what tells data apart, in few enough digits that the order of sums does not show."""
     numbers = [np.array([f"{v:.7e}" for v in (*m.mean, *m.spread)]) for m in moments.values()]
+    numbers += [extreme for m in moments.values() for extreme in (m.low, m.high)]
     init = settings.init
     start = [] if init is None else [init.weights, init.means, init.stds]
     return [np.array([m.n for m in moments.values()]), *numbers, *start]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -79,17 +79,31 @@ def kept_mixture(
         return fitted()
     before = random_state.bit_generator.state
     named = [part for item in sorted(settings.items()) for part in item]
-    key = fingerprint([*arrays, *named], (fit.__name__, before, __version__))
+    key = fingerprint([*arrays, *named], (fit.__name__, _without_arrays(before), __version__))
     path = open_kept(folder) / f"{key}.gmm"
     try:
         found = Mixture.load(path)
-        random_state.bit_generator.state = found.info.pop("random_state")
+        random_state.bit_generator.state = _with_arrays(found.info.pop("random_state"), before)
         return found
     except (ValueError, KeyError):  # not there, or damaged
         pass
     start = time.monotonic()
     found = fitted()
     if time.monotonic() - start > _WORTH:
-        after = {**found.info, "random_state": random_state.bit_generator.state}
-        replace(found, info=after).save(path)
+        after = _without_arrays(random_state.bit_generator.state)
+        replace(found, info={**found.info, "random_state": after}).save(path)
     return found
+
+
+def _without_arrays(state: Any) -> Any:
+    """Return the state of a generator as JSON has it."""
+    if isinstance(state, Mapping):
+        return {name: _without_arrays(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray | np.integer) else state
+
+
+def _with_arrays(state: Any, example: Any) -> Any:
+    """Undo `_without_arrays`: arrays where the example has them."""
+    if isinstance(example, Mapping):
+        return {name: _with_arrays(state[name], value) for name, value in example.items()}
+    return np.array(state, example.dtype) if isinstance(example, np.ndarray) else state

@@ -14,6 +14,7 @@ Floats = NDArray[np.floating[Any]]  # float64, or float32 where only products ne
 LARGEST = 1e60  # and one over it the least deviation: fourth powers and ratios stay finite
 
 _ACCEPTED_KINDS = "fiub"
+_ROUNDING = 1e-12  # error of a sum of probabilities that is left as it is
 
 
 def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
@@ -70,7 +71,7 @@ def check_X(X: ArrayLike, name: str = "X", n_features: int | None = None) -> Arr
 
 
 def check_simplex(value: ArrayLike, name: str, size: int | None = None) -> Array:
-    """Return a probability vector: non-negative, summing to one."""
+    """Return a probability vector: non-negative, summing to one; small errors of it are undone."""
     array = check_array(value, name, ndim=1)
     if size is not None and array.shape[0] != size:
         raise ValueError(f"{name} must have length {size}, got {array.shape[0]}.")
@@ -79,7 +80,8 @@ def check_simplex(value: ArrayLike, name: str, size: int | None = None) -> Array
             f"{name} must be non-negative and sum to one, got sum {array.sum():.6g} and "
             f"minimum {array.min(initial=np.inf):.6g}; divide by the sum."
         )
-    return array
+    total = array.sum()
+    return array if abs(total - 1.0) <= _ROUNDING else array / total
 
 
 def check_names(values: Any, name: str) -> NDArray[Any]:

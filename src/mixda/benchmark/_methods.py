@@ -158,7 +158,9 @@ def train_mixture_head(model: Any, head: str, seed: int) -> Any:
     mixture = model.target_mixture_
     coded = replace(mixture, classes=np.arange(len(mixture.classes)))
     Z, codes = coded.sample(50 * mixture.n_components, np.random.default_rng(seed))
-    linear = LinearSVC(C=1.0) if head == "svc" else LogisticRegression(max_iter=1000)
+    linear = (
+        LinearSVC(C=1.0, random_state=seed) if head == "svc" else LogisticRegression(max_iter=1000)
+    )
     return linear.fit(Z, np.asarray(codes))
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from mixda import __version__
 from mixda._validation import Array, check_magnitude, check_random_state
 from mixda.em import fit_labeled_mixture
-from mixda.estimators._encoders import DomainEncoder
+from mixda.estimators._encoders import DomainEncoder, Ids, seeded
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel, Domain, default_names, novelty_threshold
 from mixda.rules import Chain, Rule
@@ -157,8 +157,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 f"{(ids >= 0).sum()} of the rows to predict are of source domains, but "
                 "allow_source is False; give target rows (negative ids) or allow_source=True."
             )
-        proba: Array = self._predict_encoded(self.encoder_.transform(X, ids))
-        return proba
+        return self._predict(X, ids)
 
     def predict_log_proba(
         self, X: Any, sample_domain: Any = None, allow_source: bool = True
@@ -243,6 +242,9 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         raise NotImplementedError
+
+    def _predict(self, X: Array, ids: Ids) -> Array:
+        return self._predict_encoded(self.encoder_.transform(X, ids))
 
     def _predict_encoded(self, Z: Array) -> Array:
         raise NotImplementedError
@@ -330,7 +332,9 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             )
 
 
-def train_head(classifier: Any, Z: Array, codes: Codes, sample_weight: Array | None = None) -> Any:
+def train_head(
+    classifier: Any, seed: int, Z: Array, codes: Codes, sample_weight: Array | None = None
+) -> Any:
     """Fit a clone of any scikit-learn classifier (default a logistic regression) on `codes`."""
     if classifier is None:
         classifier = LogisticRegression(max_iter=1000)
@@ -341,7 +345,7 @@ def train_head(classifier: Any, Z: Array, codes: Codes, sample_weight: Array | N
     if len(np.unique(codes)) == 1:
         return DummyClassifier(strategy="most_frequent").fit(Z, codes)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return clone(classifier).fit(Z, codes, **weights)
+    return seeded(classifier, seed).fit(Z, codes, **weights)
 
 
 def head_proba(head: Any, Z: Array, n_classes: int) -> Array:

@@ -43,7 +43,7 @@ class DomainEncoder:
         (`MLPEncoder`), nothing, or any scikit-learn transformer (it is cloned), trained on the
         standardised sources and their classes.
     seed : int
-        Of the network.
+        Of the network, or of a transformer that has a `random_state` and was given none.
 
     Examples
     --------
@@ -230,7 +230,22 @@ def _resolve(encoder: Any, seed: int) -> Any:
             f"encoder must be None, 'lda', 'mlp' or a transformer with fit and transform, "
             f"got {encoder!r}."
         )
-    return clone(encoder)
+    return seeded(encoder, seed)
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Return a clone in which every `random_state` that is None is the seed.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from mixda.estimators._encoders import seeded
+    >>> seeded(PCA(), 3).random_state, seeded(PCA(random_state=5), 3).random_state
+    (3, 5)
+    """
+    copy = clone(estimator)
+    unset = [name for name, value in copy.get_params().items() if value is None]
+    return copy.set_params(**{n: seed for n in unset if n.split("__")[-1] == "random_state"})
 
 
 def _moments(X: Array) -> MeanAndStd:

@@ -59,10 +59,11 @@ class MixtureClassifier(MultiSourceClassifier):
         """Adapt from mixtures alone, as when the samples must stay where they are (federated).
 
         The mixtures are over raw features. With the same mixtures, this is what `fit` does after
-        it has made them: `class_prior` gives every class of a source the same mass, or leaves the
-        masses as they are; `scale` takes the moments of the mixtures, ``min_std="auto"`` a floor
-        from them. `n_components`, `target_components` and `n_init` are not used. An `encoder`
-        needs samples, so it must be None.
+        it has made them, but for the sources' classifier of ``classifier="product"``, which is
+        trained on samples drawn from them: `class_prior` gives every class of a source the same
+        mass, or leaves the masses as they are; `scale` takes the moments of the mixtures,
+        ``min_std="auto"`` a floor from them. `n_components`, `target_components` and `n_init` are
+        not used. An `encoder` needs samples, so it must be None.
 
         Parameters
         ----------
@@ -194,7 +195,7 @@ class MixtureClassifier(MultiSourceClassifier):
                 "classifier must be 'map', 'product' or a scikit-learn classifier, got "
                 f"{self.classifier!r}."
             )
-        return train_head(self.classifier, *self._draw(self.target_mixture_, rng))
+        return train_head(self.classifier, self._seed, *self._draw(self.target_mixture_, rng))
 
     def _draw(self, mixture: Mixture, rng: np.random.Generator) -> Source:
         """Return labelled samples of a mixture, for a classifier to be trained on."""
@@ -239,7 +240,7 @@ def train_rough(Z: Array, codes: Codes) -> Any:
     """Train the sources' factor of a product; the last digits of its optimum change nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return train_head(LogisticRegression(max_iter=200, tol=1e-3), Z, codes)
+        return train_head(LogisticRegression(max_iter=200, tol=1e-3), 0, Z, codes)
 
 
 def _is(value: Any, word: str) -> bool:

@@ -78,7 +78,8 @@ def _scaler(scaler: Any) -> Rule:
 def _pca(pca: Any) -> Rule:
     axes = pca.components_.T
     if pca.whiten:
-        axes = axes / np.sqrt(pca.explained_variance_)
+        scale = np.sqrt(pca.explained_variance_)
+        axes = axes / np.maximum(scale, np.finfo(scale.dtype).eps)  # as PCA itself does
     return Chain((_centering(pca.mean_), _plain(axes)))
 
 

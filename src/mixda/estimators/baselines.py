@@ -62,7 +62,7 @@ class SourceOnly(MultiSourceClassifier):
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
-        self.classifier_ = train_head(self.classifier, *pool(sources))
+        self.classifier_ = train_head(self.classifier, self._seed, *pool(sources))
 
     def _predict_encoded(self, Z: Array) -> Array:
         return head_proba(self.classifier_, Z, len(self.classes_))
@@ -134,5 +134,5 @@ class TargetOnly(SourceOnly):
                 f"target_labels must hold one known class for each of the {len(target)} target "
                 f"rows, got {labels.size} value(s); classes are {self.classes_.tolist()}."
             )
-        self.classifier_ = train_head(self.classifier, target, codes)
+        self.classifier_ = train_head(self.classifier, self._seed, target, codes)
         return None

@@ -39,7 +39,7 @@ class HeadClassifier(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         made = pool(sources) if target is None else self._training_set(sources, target, rng)
-        self.classifier_ = train_head(self.classifier, *made)
+        self.classifier_ = train_head(self.classifier, self._seed, *made)
 
     def _training_set(
         self, sources: list[Source], target: Array, rng: np.random.Generator
@@ -236,7 +236,7 @@ class DaDiL(MultiSourceClassifier):
         method = check_choice(self.method, "method", ("R", "E"))
         self.classifier_weights_ = np.ones(1)
         if target is None:
-            self.classifiers_ = [train_head(self.classifier, *pool(sources))]
+            self.classifiers_ = [train_head(self.classifier, self._seed, *pool(sources))]
             return
         nc = len(self.classes_)
         d = self.dictionary_ = learn_empirical_dictionary(
@@ -257,7 +257,7 @@ class DaDiL(MultiSourceClassifier):
         if method == "E":
             self.classifier_weights_ = d.coordinates[-1]
         self.classifiers_ = [
-            train_head(self.classifier, p.means, np.asarray(p.labels).argmax(axis=1))
+            train_head(self.classifier, self._seed, p.means, np.asarray(p.labels).argmax(axis=1))
             for p in clouds
         ]
 
@@ -338,7 +338,7 @@ class WJDOT(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         if target is None:
-            self.classifier_ = train_head(None, *pool(sources))
+            self.classifier_ = train_head(None, self._seed, *pool(sources))
             return
         self.transport_ = learn_joint_transport(
             sources,

@@ -381,7 +381,7 @@ class GMMDaDiL(MixtureClassifier):
     ) -> None:
         checkpoint = None
         if self.checkpoint is not None and start is None:
-            settings = self._settings()["parameters"]
+            settings = self._settings()["parameters"], self._seed
             checkpoint = kept_dictionary(self.checkpoint, [*sources, target], settings)
         self.dictionary_ = learn_dictionary(
             sources,

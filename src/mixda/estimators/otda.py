@@ -116,7 +116,7 @@ class GMMOTDA(MixtureClassifier):
             Z, codes, self.source_mixtures_[0], self.unlabeled_mixture_, self.plan_
         )
         head = None if super()._is_map() else self.classifier
-        return train_head(head, images, codes[rows], weights)
+        return train_head(head, self._seed, images, codes[rows], weights)
 
     def _is_map(self) -> bool:
         by_samples = self.route == "samples" and hasattr(self, "plan_")

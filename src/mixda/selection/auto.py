@@ -174,7 +174,7 @@ class AutoMSDA(MultiSourceClassifier):
         level = check_number(self.level, "level", most=1)
         problem = _stack(sources, target)
         experts = {SOURCE_ONLY: Expert(_RAW, SourceOnly(scale="sources"))}
-        self._rules: dict[str, Rule | None] = {_RAW: None}
+        self._encoders: dict[str, DomainEncoder] = {_RAW: DomainEncoder(None, None)}
         if target is None:
             self._keep(experts, (SOURCE_ONLY,), problem, 1.0)
             return
@@ -217,7 +217,7 @@ class AutoMSDA(MultiSourceClassifier):
             problem.views[view] = encoder.fit_transform(
                 X, problem.codes[problem.ids >= 0], problem.ids
             )
-            self._rules[view] = encoder.rule()
+            self._encoders[view] = encoder
             for space in _SPACES:
                 experts[f"{space}, {view}"] = Expert(
                     view,
@@ -285,13 +285,16 @@ class AutoMSDA(MultiSourceClassifier):
         if len(sources) == 1:
             return {}
         held_out = sources[np.unique(np.linspace(0, len(sources) - 1, most).round().astype(int))]
-        start, folds = time.monotonic(), {}
+        start = time.monotonic()
+        folds: dict[int, dict[str, Fold]] = {}
         rows = np.arange(len(problem.ids))[:, None]
         for task in pseudo_tasks(rows, problem.codes, problem.ids, held_out):
             part = problem.rows(task.X[:, 0].astype(int))
             part = part._replace(codes=task.codes, ids=task.sample_domain)
             what = f"leaving out source {self.sources_[task.held_out]}"
             fitted = self._fit_experts(experts, part, what)
+            if not folds:  # what cannot be kept as a value is refused now, not at the end
+                self._voters(experts, fitted)
             folds[task.held_out] = {
                 name: self._fold(experts, fitted, members, part, task.truth)
                 for name, members in committees.items()
@@ -340,14 +343,19 @@ class AutoMSDA(MultiSourceClassifier):
         named = problem._replace(codes=self.classes_[problem.codes])
         own = {name: experts[name] for name in members}
         self.experts_ = self._fit_experts(own, named, "adapting")
-        self._view = experts[members[0]].view
-        voters = [self._voter(experts[name].view, self.experts_[name]) for name in members]
+        self._views, self._power = [experts[name].view for name in members], power
+        voters = self._voters(own, self.experts_)
         self.rule_ = vote(voters, power)
         return voters
 
-    def _voter(self, view: str, model: Any) -> Rule:
-        steps = (self._rules[view], model.encoder_.rule(), model._rule())
-        return Chain(tuple(step for step in steps if step is not None))
+    def _voters(self, experts: dict[str, Expert], fitted: dict[str, Any]) -> list[Rule]:
+        voters: list[Rule] = []
+        for name, model in fitted.items():
+            if isinstance(model, MultiSourceClassifier):  # no constant
+                view = self._encoders[experts[name].view]
+                steps = (view.rule(), model.encoder_.rule(), model._rule())
+                voters.append(Chain(tuple(step for step in steps if step is not None)))
+        return voters
 
     def _fit_experts(
         self, experts: dict[str, Expert], problem: Problem, what: str
@@ -356,11 +364,10 @@ class AutoMSDA(MultiSourceClassifier):
         with Progress(len(experts), what, self.verbose) as progress:
 
             def jobs() -> Iterator[Any]:
-                for done, (name, (view, estimator)) in enumerate(experts.items()):
+                for done, (name, expert) in enumerate(experts.items()):
                     progress.update(done, name)
-                    yield delayed(_fit)(
-                        estimator, same, problem.views[view], problem.codes, problem.ids
-                    )
+                    Z = problem.views[expert.view]
+                    yield delayed(_fit)(expert, same, Z, problem.codes, problem.ids)
 
             fitted = Parallel(n_jobs=self.n_jobs)(jobs())
             progress.update(len(experts))
@@ -392,6 +399,20 @@ class AutoMSDA(MultiSourceClassifier):
     def _predict_encoded(self, Z: Array) -> Array:
         return self.rule_(Z)
 
+    def _predict(self, X: Array, ids: Ids) -> Array:
+        """Return the probabilities; rows of sources have their own scale in the views."""
+        if (ids < 0).all():
+            return self.rule_(X)
+        places = np.full(len(ids), len(self.sources_))  # where a source that is unknown stands
+        for place, source in enumerate(self.sources_):
+            places[ids == source] = place
+        places[ids < 0] = -1
+        logs = np.zeros((len(X), len(self.classes_)))
+        for view, model in zip(self._views, self.experts_.values(), strict=True):
+            Z = self._encoders[view].transform(X, places)
+            logs += np.log(Doubt(DOUBT)(model.predict_proba(Z, sample_domain=places)))
+        return Softmax()(self._power * logs)
+
     def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
         """Return the committee as a value that can be saved.
 
@@ -408,7 +429,8 @@ class AutoMSDA(MultiSourceClassifier):
         self._check_adapted()
         model: AdaptedModel = next(iter(self.experts_.values())).to_model(domain_names)
         names = getattr(self, "feature_names_in_", default_names(self.n_features_in_))
-        encoders = [rule for rule in (self._rules[self._view], model.encoder) if rule is not None]
+        view = self._encoders[self._views[0]].rule()
+        encoders = [rule for rule in (view, model.encoder) if rule is not None]
         return replace(
             model,
             feature_names=tuple(names),
@@ -457,7 +479,13 @@ def _stack(sources: list[Source], target: Array | None) -> Problem:
     return Problem({_RAW: np.vstack(samples)}, np.concatenate(codes), np.concatenate(ids))
 
 
-def _fit(estimator: Any, same: Mapping[str, Any], Z: Array, y: Any, ids: Ids) -> Any:
-    known = estimator.get_params(deep=False)
+def _fit(expert: Expert, same: Mapping[str, Any], Z: Array, y: Any, ids: Ids) -> Any:
+    known = expert.estimator.get_params(deep=False)
     given = {name: value for name, value in same.items() if name in known and value is not None}
-    return fitted_clone(clone(estimator).set_params(**given), Z, y, ids)
+    model = clone(expert.estimator).set_params(**given)
+    try:
+        return fitted_clone(model, Z, y, ids)
+    except ValueError:
+        if expert.view == _RAW or model.encoder is None:
+            raise
+        return fitted_clone(model.set_params(encoder=None), Z, y, ids)  # too few or flat samples
