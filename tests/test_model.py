@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -107,6 +108,61 @@ def assert_same(one, other):
     for name, array in arrays.items():
         assert array.dtype == other_arrays[name].dtype
         assert array.tobytes() == other_arrays[name].tobytes(), name
+
+
+def unbalanced(*sizes):
+    """Sources with 36 rows of the first class and `sizes` of the second, and the target."""
+    rows, shares = [], []
+    for k, rare in enumerate(sizes, 1):
+        of = TASK.sample_domain == k
+        rows += [*np.flatnonzero(of & (NAMES == "idle"))[:36]]
+        rows += [*np.flatnonzero(of & (NAMES == "worn"))[:rare]]
+        shares.append([36 / (36 + rare), rare / (36 + rare)])
+    rows += [*np.flatnonzero(TASK.sample_domain < 0)]
+    return WIDE[rows], NAMES[rows], TASK.sample_domain[rows], np.array(shares)
+
+
+def noted(model, path):
+    model.save(path)
+    sources = AdaptedModel.load(path).sources
+    return np.array([domain.mixture.info["class_shares"] for domain in sources])
+
+
+@pytest.mark.parametrize("estimator", [GMMWBT(), GMMDaDiL(n_iter=2), mixda.GMMOTDA()], ids=repr)
+@pytest.mark.parametrize("scale", ["domain", None])
+def test_balanced_sources_note_the_shares_of_their_samples(estimator, scale, tmp_path):
+    X, y, domain, shares = unbalanced(4, 8, 12)
+    estimator = clone(estimator).set_params(random_state=0, scale=scale)
+    one = isinstance(estimator, mixda.GMMOTDA)
+    if one:  # the pool of all sources: 36 + 36 + 36 and 4 + 8 + 12 rows
+        shares = np.array([[108 / 132, 24 / 132]])
+    model = estimator.fit(X, y, sample_domain=domain).to_model()
+    np.testing.assert_allclose(noted(model, tmp_path / "m.mixda"), shares)
+    masses = [source.mixture.class_proportions for source in model.sources]
+    np.testing.assert_allclose(masses, 0.5)
+    parts = [
+        mixda.fit_labeled_mixture(X[domain == k], y[domain == k], random_state=0) for k in (1, 2, 3)
+    ]
+    goal = mixda.fit_mixture(X[domain < 0], 6, random_state=0)
+    estimator.fit_mixtures(parts, goal)
+    np.testing.assert_allclose(noted(estimator.to_model(), tmp_path / "m.mixda"), shares)
+    if not one:  # mixtures that were balanced before, with their classes in another order
+        again = [
+            replace(p, labels=p.labels[:, ::-1], classes=p.classes[::-1], info={**p.info, **turned})
+            for p in estimator.source_mixtures_
+            for turned in [{"class_shares": p.info["class_shares"][::-1]}]
+        ]
+        estimator.fit_mixtures(again, goal)
+        np.testing.assert_allclose(noted(estimator.to_model(), tmp_path / "m.mixda"), shares)
+
+
+def test_the_shares_reach_the_model_of_a_committee(tmp_path):
+    X, y, domain, shares = unbalanced(24, 28, 32)
+    candidates = {"wbt": GMMWBT(random_state=0)}
+    auto = mixda.AutoMSDA(candidates, random_state=0)
+    auto.fit(X, y, sample_domain=domain)
+    assert not auto.trust_.declined
+    np.testing.assert_allclose(noted(auto.to_model(), tmp_path / "m.mixda"), shares)
 
 
 def test_the_parts_of_a_model(model):

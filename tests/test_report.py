@@ -287,6 +287,51 @@ def test_rare_classes_are_those_of_what_was_seen(model, write):
     assert "In the adapted mixture, some classes are much rarer" in words
 
 
+def test_shares_of_the_sources_are_those_before_balancing(model, write):
+    value, X, y = model
+    y = value.predict(X)
+    X = np.vstack(
+        [
+            np.repeat(X[y == name], n, axis=0)[:n]
+            for name, n in zip(value.classes, (90, 7, 3), strict=True)
+        ]
+    )
+    shares = [0.9, 0.07, 0.03]
+    value = replace(value, settings={"parameters": {"class_prior": "uniform"}})
+    old = Page(write(value, X)).words
+    assert "were asked to hold every class in equal parts" in old
+    assert "some classes are much rarer than in the sources" in old
+    sources = [
+        replace(d, mixture=replace(d.mixture, info={"class_shares": shares})) for d in value.sources
+    ]
+    sources[1] = replace(  # the same, in another order
+        sources[1],
+        mixture=replace(
+            sources[1].mixture,
+            labels=sources[1].mixture.labels[:, ::-1],
+            classes=value.classes[::-1],
+            info={"class_shares": shares[::-1]},
+        ),
+    )
+    text = write(replace(value, sources=tuple(sources)), X)
+    words = Page(text).words
+    assert "equal parts" not in words
+    assert "some classes are much rarer" not in words
+    assert "Every class has a share of the target that is within 3 times" in words
+    table = text.split("<h3>Class proportions</h3>")[1].split("<tbody>")[1].split("</tbody>")[0]
+    assert [re.findall(r"(\d+)\s%", row)[1:] for row in table.split("</tr>")[:3]] == [
+        [f"{100 * share:.0f}"] * 2 for share in shares
+    ]
+
+
+@pytest.mark.parametrize("shares", [[0.5, 0.5], ["a", "b", "c"], [2.0, -0.5, -0.5], {"a": 1}, 3])
+def test_shares_that_cannot_be_are_not_believed(model, write, shares):
+    value = model[0]
+    source = value.sources[0]
+    forged = replace(source, mixture=replace(source.mixture, info={"class_shares": shares}))
+    assert write(replace(value, sources=(forged, value.sources[1]))) == write(value)
+
+
 def test_sections_without_content_are_left_out(model, write):
     full = write(*model)
     for name in ("domains", "components", "plan", "predictions", "learning", "settings"):

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from mixda._federated import count_samples
+from mixda._federated import SHARES, class_shares, count_samples
 from mixda._kept import kept_mixture
 from mixda._validation import Array, check_choice, check_positive_int, check_random_state
 from mixda.em import fit_labeled_mixture, fit_mixture
@@ -167,7 +167,9 @@ class MixtureClassifier(MultiSourceClassifier):
             random_state=rng,
             verbose=self.verbose,
         )
-        return replace(mixture, classes=self.classes_)
+        shares = np.bincount(source[1], minlength=len(self.classes_)) / len(source[1])
+        info = {**mixture.info, SHARES: shares.tolist()}
+        return replace(mixture, classes=self.classes_, info=info)
 
     def _fit_target(self, Z: Array, sources: list[Mixture], rng: np.random.Generator) -> Mixture:
         n_components = self.target_components
@@ -286,10 +288,20 @@ def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
             "least two classes."
         )
     united = [
-        replace(p, labels=np.asarray(v)[:, order], classes=classes[order])
+        replace(
+            p, labels=np.asarray(v)[:, order], classes=classes[order], info=_info(p, classes[order])
+        )
         for p, v in zip(sources, labels, strict=True)
     ]
     return classes[order], united
+
+
+def _info(mixture: Mixture, classes: Any) -> dict[str, Any]:
+    """Return the notes of a mixture with the shares of its classes in the order of `classes`."""
+    if SHARES not in mixture.info:
+        return mixture.info
+    shares = dict(zip(np.asarray(mixture.classes).tolist(), class_shares(mixture), strict=True))
+    return {**mixture.info, SHARES: [float(shares.get(k, 0.0)) for k in classes.tolist()]}
 
 
 def _balanced(mixture: Mixture) -> Mixture:
@@ -298,7 +310,8 @@ def _balanced(mixture: Mixture) -> Mixture:
     if np.ptp(shares[shares > 0]) < 1e-12:  # to the bit what it was
         return mixture
     weights = mixture.weights * (labels[:, shares > 0] @ (1.0 / shares[shares > 0]))
-    return replace(mixture, weights=weights / weights.sum())
+    info = {**mixture.info, SHARES: shares.tolist()}  # a report tells what they were
+    return replace(mixture, weights=weights / weights.sum(), info=info)
 
 
 def _name(mixtures: list[Mixture], i: int) -> str:

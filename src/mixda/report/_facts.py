@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._federated import SHARES, class_shares
 from mixda._validation import Array, check_names
 from mixda._views import (
     Plane,
@@ -72,6 +73,7 @@ class Facts:
     model: AdaptedModel
     classes: tuple[str, ...]
     sources: tuple[Mixture, ...]  # labels in the order of the model's classes
+    source_shares: Array  # of each class among the samples of each source, shape (N, nc)
     target: Mixture
     adapted: Mixture | None
     names: tuple[str, ...]
@@ -89,6 +91,13 @@ class Facts:
     def n_sources(self) -> int:
         """Number of labelled domains."""
         return len(self.sources)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the sources' classes were given equal parts and nobody noted what they were."""
+        parameters = self.model.settings.get("parameters")
+        prior = parameters.get("class_prior") if isinstance(parameters, dict) else None
+        return prior == "uniform" and not any(SHARES in m.info for m in self.sources)
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -131,6 +140,7 @@ def collect_facts(
         model=model,
         classes=tuple(str(name) for name in model.classes),
         sources=sources,
+        source_shares=_source_shares(model),
         target=target,
         adapted=adapted,
         names=tuple(names) if adapted is None else (*names, adapted_name(model)),
@@ -160,6 +170,16 @@ def _in_order(m: Mixture, classes: NDArray[Any]) -> Mixture:
     for column, name in enumerate(m.classes.tolist()):
         labels[:, place[name]] = m.labels[:, column]
     return replace(m, labels=labels, classes=classes)
+
+
+def _source_shares(model: AdaptedModel) -> Array:
+    """Return the shares of the classes in the sources as they were before any balancing."""
+    place = {name: k for k, name in enumerate(model.classes.tolist())}
+    found = np.zeros((len(model.sources), len(model.classes)))
+    for row, domain in zip(found, model.sources, strict=True):
+        names = np.asarray(domain.mixture.classes).tolist()
+        row[[place[name] for name in names]] = class_shares(domain.mixture)
+    return found
 
 
 def _plan(

@@ -20,7 +20,7 @@ _MOST_NUMBERS = 12  # classes of a confusion matrix with numbers in its cells
 def proportions(facts: Facts, shares: Array) -> Markup:
     """Return a row per class: its share in every source, in the target, and the true one."""
     found = facts.predictions
-    sources = np.array([m.class_proportions for m in facts.sources])
+    sources = facts.source_shares
     truth = None if found is None else true_shares(found, len(facts.classes))
     largest = max(float(shares.max()), float(sources.max(initial=0.0)))
     if truth is not None:

@@ -229,24 +229,19 @@ def _proportions(facts: Facts) -> Markup:
     truth = None if found is None else _results.true_shares(found, len(facts.classes))
     text = f"Squares are shares of {_words.shares_of(facts)}, rings those of the sources"
     text += "." if truth is None else ", bars the true shares of the given labels."
-    if _class_prior(facts) == "uniform":
+    if facts.balanced:
         text += " The sources' mixtures were asked to hold every class in equal parts."
     head = ["class", facts.target_name, *facts.names[: facts.n_sources]]
-    columns = [shares, *(m.class_proportions for m in facts.sources)]
+    columns = [shares, *facts.source_shares]
     if truth is not None:
         head.append("true")
         columns.append(truth)
     rows = [
-        (name, *(percent(float(column[k])) for column in columns))  # type: ignore[index]
+        (name, *(percent(float(column[k])) for column in columns))
         for k, name in enumerate(facts.classes)
     ]
     chart = _results.proportions(facts, np.asarray(shares))
     return _figure("Class proportions", text, chart, table(head, rows))
-
-
-def _class_prior(facts: Facts) -> Any:
-    parameters = facts.model.settings.get("parameters")
-    return parameters.get("class_prior") if isinstance(parameters, dict) else None
 
 
 def _certainty(facts: Facts, found: Predictions) -> Markup:

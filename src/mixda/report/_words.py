@@ -269,7 +269,7 @@ def _missing_classes(facts: Facts) -> Sign | None:
     shares = target_shares(facts)
     if shares is None or len(shares) < 2 or not facts.sources:
         return None
-    sources = np.array([m.class_proportions for m in facts.sources])
+    sources = facts.source_shares
     rare = shares < sources.min(axis=0) / _RATIO
     common = shares > np.minimum(sources.max(axis=0) * _RATIO, 0.999)
     if not (rare | common).any():
