@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
 
+from mixda._domains import Reading, read_inputs
 from mixda.tables import class_names, expand_paths, open_table, write_table
 
 from .strategies import damaged
@@ -96,6 +97,72 @@ def test_names_and_classes_without_the_blanks_around_them(tmp_path):
     samples = open_table(path).read(label="state")
     assert samples.feature_names == ("a", "b")
     assert samples.y.tolist() == ["ok", "worn"]
+
+
+def test_most_cells_tell_the_decimal_sign(tmp_path):
+    path = tmp_path / "a.csv"
+    late = "1;2;2.1\n" * 500 + "1,5;2,5;2.1\n" * 1000
+    path.write_text("a;b;firmware\n" + late)
+    with pytest.warns(UserWarning, match=r"'firmware' is no feature .*'2\.1' in row 1.* is ','"):
+        samples = open_table(path).read()
+    assert samples.feature_names == ("a", "b")
+    np.testing.assert_array_equal(samples.X[-1], [1.5, 2.5])
+    path.write_text("a;b;code\n" + "1.5;2.5;2,1\n" * 3)
+    with pytest.warns(UserWarning, match="'code' is no feature"):
+        assert open_table(path).read().X.tolist() == [[1.5, 2.5]] * 3
+
+
+SLIPS = {
+    "ERR": "'ERR' in row 3.*correct such cells.*--missing drop.*--drop",
+    "0.5 g": "'0.5 g' in row 3",
+    '"7,665.4"': r"'7,665\.4' in row 3.*with '\.' as decimal sign and no separator of thousands",
+    "1 070": "'1 070' in row 3.*no separator of thousands",
+    "1'070": "no separator of thousands",
+    '"1,5"': r"'1,5' in row 3.*with '\.' as decimal sign",
+}
+
+
+@pytest.mark.parametrize("cell", SLIPS)
+def test_a_slip_does_not_cost_a_feature(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a,b\n1.5,2\n2.5,3\n{cell},4\n3.5,5\n")
+    with pytest.raises(ValueError, match=f"a.csv: column 'a' looks like numbers .*{SLIPS[cell]}"):
+        open_table(path).read()
+    assert open_table(path).read(drop=["a"]).feature_names == ("b",)
+    assert open_table(path).read(["b"]).feature_names == ("b",)
+
+
+def test_a_slip_is_found_in_parquet_and_far_from_the_head(tmp_path):
+    frame = pd.DataFrame({"a": ["1.5", "2.5", None, "ERR"], "b": 1.0, "id": ["07", "08", "9", "9"]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"column 'a' looks like numbers .*'ERR' in row 4"):
+        open_table(tmp_path / "a.parquet").read()
+    frame.assign(a=["1.5"] * 4).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="'a' looks like numbers but is text; store it as numbers"):
+        open_table(tmp_path / "a.parquet").read()
+    with pytest.warns(UserWarning, match="'id' is no feature because it is text; correct it"):
+        assert open_table(tmp_path / "a.parquet").read(drop=["a"]).feature_names == ("b",)
+    (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 100_000 + "ERR,2\n")
+    with pytest.raises(ValueError, match=r"column 'a' looks like numbers .*'ERR' in row 100001"):
+        open_table(tmp_path / "a.csv").read()
+
+
+def test_a_slip_in_every_domain_is_found(tmp_path):
+    for name in "abt":
+        (tmp_path / f"{name}.csv").write_text("x,y,state\n1,2,ok\nERR,3,no\n2,4,ok\n")
+    sources, target = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.csv"
+    with pytest.raises(ValueError, match=r"a.csv: column 'x' looks like numbers .*'ERR' in row 2"):
+        read_inputs(sources, target, Reading(label="state"))
+    inputs = read_inputs(sources, target, Reading(label="state", drop=["x"]))
+    assert inputs.target.feature_names == ("y",)
+
+
+def test_text_stays_text_without_a_word(tmp_path, recwarn):
+    path = tmp_path / "a.csv"
+    row = "1.5,A17,2024-01-01 00:00:00,01.02.2024,12:30,1.2.3,ok,\n"
+    path.write_text("x,id,time,date,clock,version,note,void\n" + row * 4 + row.replace("ok", "7"))
+    assert open_table(path).read().feature_names == ("x",)
+    assert not recwarn.list
 
 
 def test_integers_that_turn_out_to_be_decimals_after_megabytes(tmp_path):

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._chunk_rows import Column, Rows, rows_per_block
-from mixda._table_files import NO_NAME, PARQUET_SUFFIXES, TableFile, pyarrow
+from mixda._table_cells import NO_NAME
+from mixda._table_files import PARQUET_SUFFIXES, TableFile, pyarrow
 from mixda._validation import LARGEST, Array
 
 if TYPE_CHECKING:

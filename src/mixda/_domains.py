@@ -19,6 +19,7 @@ import numpy as np
 
 from mixda._em_search import units_of
 from mixda._kept import kept_mixture
+from mixda._table_cells import check_left_out
 from mixda._validation import check_random_state
 from mixda.chunks import ChunkSource
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
@@ -319,6 +320,8 @@ def _table_features(tables: Sequence[Table], reading: Reading) -> tuple[str, ...
         return first.features(reading.columns, without)
     candidates = [name for name in first.columns if name not in without]
     numeric = [n for n in candidates if any(table.is_numeric(n) for table in tables)]
+    parts = [part for table in tables for part in table.parts]
+    check_left_out(parts, [name for name in candidates if name not in numeric])
     return first.features(numeric or None, without)
 
 

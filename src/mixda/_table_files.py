@@ -10,24 +10,22 @@ import codecs
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._table_cells import MISSING, decimal_sign, is_number
+
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 NUMPY_SUFFIXES = (".npz", ".npy")
 SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *NUMPY_SUFFIXES)
-NO_NAME = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?")
-MISSING = (*NO_NAME, "n/a", "None", "-")  # of numbers: a class may be called "None" or "-"
 
 _BLOCK = 4 << 20  # bytes of csv that are parsed at once; a line may not be longer
 _SEPARATORS = ",;\t|"
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-_COMMA_NUMBER = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 
 
 def pyarrow() -> Any:
@@ -71,6 +69,7 @@ class TableFile:
     path: Path
     kinds: dict[str, str]
     n_rows: int | None
+    decimal: str = field(default=".", kw_only=True)
 
     def record_batches(
         self, columns: Sequence[str], as_written: Collection[str], rows: int
@@ -87,7 +86,30 @@ class TableFile:
 
     def proof(self, name: str) -> str:
         """Show that a column is not made of numbers."""
-        return f" ({self.kinds[name]})"
+        wrong = self.first_wrong(name) if self.kinds[name] == "text" else None
+        if wrong is None:
+            return "" if self.kinds[name] == "text" else f" ({self.kinds[name]})"
+        return f" ({wrong[1][:40]!r} in row {wrong[0]})"
+
+    def first_wrong(self, name: str) -> tuple[int, str] | None:
+        """Row, from 1, and text of the first cell that is no number, or no truth value."""
+        first = 1
+        for record in self._records([name], [name], 65_536):
+            column = record.column(0)
+            wrong = {v for v in column.unique().to_pylist() if not self._fits(v, name)}
+            if wrong:
+                place = next(k for k, v in enumerate(column.to_pylist()) if v in wrong)
+                return first + place, column[place].as_py()
+            first += len(column)
+        return None
+
+    def _fits(self, value: str | None, name: str) -> bool:
+        value = (value or "").strip()
+        if value in MISSING:
+            return True
+        if self.kinds[name] == "bool":
+            return value.lower() in ("true", "false", "1", "0")
+        return is_number(value, self.decimal)
 
     def _records(
         self, columns: Sequence[str], as_written: Collection[str], rows: int
@@ -123,7 +145,6 @@ class _CsvFile(TableFile):
     written: dict[str, str]  # the names as they stand in the file, with their spaces
     separator: str
     encoding: str
-    decimal: str
 
     def _records(
         self, columns: Sequence[str], as_written: Collection[str], rows: int
@@ -149,42 +170,13 @@ class _CsvFile(TableFile):
         if "conversion error" not in str(error):
             return
         for name in columns:
-            wrong = None if types[self.written[name]] == pa.string() else self._first_wrong(name)
+            wrong = None if types[self.written[name]] == pa.string() else self.first_wrong(name)
             if wrong is not None:
                 kind = "truth value" if self.kinds[name] == "bool" else "number"
                 raise _SentenceError(
                     f"{self.path}: column {name!r} has {wrong[1][:40]!r} in row {wrong[0]}, not a "
                     f"{kind}; correct the cell or leave the column out."
                 )
-
-    def proof(self, name: str) -> str:
-        wrong = self._first_wrong(name)
-        return "" if wrong is None else f" ({wrong[1][:40]!r} in row {wrong[0]})"
-
-    def _first_wrong(self, name: str) -> tuple[int, str] | None:
-        """Row, from 1, and text of the first cell that is no number, or no truth value."""
-        first = 1
-        with _csv_reader(self, {self.written[name]: pyarrow().string()}) as reader:
-            for record in reader:
-                column = record.column(0)
-                wrong = {v for v in column.unique().to_pylist() if not self._fits(v, name)}
-                if wrong:
-                    place = next(k for k, v in enumerate(column.to_pylist()) if v in wrong)
-                    return first + place, column[place].as_py()
-                first += len(column)
-        return None
-
-    def _fits(self, value: str, name: str) -> bool:
-        value = value.strip()
-        if value in MISSING:
-            return True
-        if self.kinds[name] == "bool":
-            return value.lower() in ("true", "false", "1", "0")
-        try:
-            float(value.replace(self.decimal, "."))
-        except ValueError:
-            return False
-        return True
 
 
 def _open_csv(path: Path) -> TableFile:
@@ -193,8 +185,8 @@ def _open_csv(path: Path) -> TableFile:
     if not "".join(lines).strip():
         raise _SentenceError(f"{path} is empty; a table needs a line of column names and rows.")
     separator = _sniff_separator(lines)
-    decimal = _sniff_decimal(lines, separator)
-    guess = _CsvFile(path, {}, None, {}, separator, encoding, decimal)
+    decimal = decimal_sign(lines, separator)
+    guess = _CsvFile(path, {}, None, {}, separator, encoding, decimal=decimal)
     with _csv_reader(guess, None) as reader:
         fields = [(field.name, _kind(field.type)) for field in reader.schema]
         first = next(iter(reader), None)
@@ -205,7 +197,7 @@ def _open_csv(path: Path) -> TableFile:
     written = {name.strip(): name for name, _ in fields}
     _check_header(path, [name.strip() for name, _ in fields])
     kinds = {name.strip(): "text" if kind == "other" else kind for name, kind in fields}
-    return _CsvFile(path, kinds, n_lines, written, separator, encoding, decimal)
+    return _CsvFile(path, kinds, n_lines, written, separator, encoding, decimal=decimal)
 
 
 def _look(path: Path) -> tuple[str, str, int | None]:
@@ -247,15 +239,6 @@ def _sniff_separator(lines: list[str]) -> str:
     return max(even, key=lambda mark: even[mark])
 
 
-def _sniff_decimal(lines: list[str], separator: str) -> str:
-    """Return a comma if cells like 1,5 are there and none like 1.5."""
-    if separator == ",":
-        return "."
-    cells = [cell.strip('" ') for line in lines[1:100] for cell in line.split(separator)]
-    points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
-    return "," if not points and any(_COMMA_NUMBER.fullmatch(cell) for cell in cells) else "."
-
-
 @contextmanager
 def _csv_reader(file: _CsvFile, types: dict[str, Any] | None) -> Iterator[Any]:
     """Open the stream; with `types` only those columns, in that order."""
@@ -286,7 +269,7 @@ def _check_header(path: Path, names: list[str]) -> None:
     if "" in names:
         raise _SentenceError(f"{path}: column {names.index('') + 1} has no name; give it one.")
     counted = [str(k) for k in range(len(names))]  # what pandas calls columns without names
-    if names != counted and all(_NUMBER.fullmatch(name) for name in names):
+    if names != counted and all(is_number(name, ".") for name in names):
         raise _SentenceError(
             f"{path} has numbers in its first line where column names should stand; add a line "
             "with a name for every column."

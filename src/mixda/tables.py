@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from mixda._files import replacing
 from mixda._names import class_names as class_names
 from mixda._names import domain_names
-from mixda._table_files import NO_NAME, SUFFIXES, TableFile, open_file, pyarrow
+from mixda._table_cells import NO_NAME, check_left_out
+from mixda._table_files import SUFFIXES, TableFile, open_file, pyarrow
 from mixda._validation import Array, check_choice, check_positive_int
 from mixda._words import listed
 
@@ -207,6 +208,7 @@ class Table:
             self._check_column(name)
         names = [name for name in (chosen or self.columns) if name not in without]
         if chosen is None:
+            check_left_out(self.parts, [name for name in names if not self.is_numeric(name)])
             names = [name for name in names if self.is_numeric(name)]
         for name in names:
             self._check_number(name)
