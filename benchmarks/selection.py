@@ -48,9 +48,10 @@ class Judged(mixda.AutoMSDA):
         voters = super()._keep(experts, members, problem, power)
         left = {name: e for name, e in experts.items() if name not in self.experts_}
         named = problem._replace(codes=self.classes_[problem.codes])
-        fitted = {**self.experts_, **self._fit_experts(left, named)}
+        fitted = {**self.experts_, **self._fit_experts(left, named, "fitting the others")}
+        rules = dict(zip(fitted, self._voters(experts, fitted), strict=True))
         self.candidate_rules_ = {
-            candidate: vote([self._voter(experts[name].view, fitted[name]) for name in names])
+            candidate: vote([rules[name] for name in names])
             for candidate, names in self._committees(experts).items()
         }
         return voters

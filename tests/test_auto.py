@@ -29,6 +29,21 @@ def test_rows_of_sources_have_their_own_scale():
     assert np.allclose(together, model.predict_proba(X[~source]), atol=1e-12)
 
 
+def test_quite_other_shares_of_the_classes_are_said():
+    """The sources are balanced; nine of ten rows of the target are of one class, and it moved."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.arange(240) % 4, np.zeros(108, dtype=int), np.arange(12) % 3 + 1]
+    ids = np.repeat([0, 1, 2, -1], [80, 80, 80, 120])
+    shift = 0.8 * rng.normal(size=(4, 8))[ids]
+    X = 2.0 * rng.normal(size=(4, 8))[y] + rng.normal(size=(360, 8)) + shift
+    model = AutoMSDA(random_state=0).fit(X, np.where(ids < 0, -1, y), sample_domain=ids)
+    assert model.score(X[ids < 0], y[ids < 0]) < 0.7
+    assert "if the truth is nearer to the latter" in model.trust_.reason
+    balanced = np.r_[0:240, 240:270, 348:360]
+    model.fit(X[balanced], y[balanced], sample_domain=ids[balanced])
+    assert "nearer" not in model.trust_.reason
+
+
 @pytest.mark.parametrize("kind", ["flat within classes", "one sample per class"])
 def test_what_discriminants_cannot_take_is_left_as_it_is(kind):
     rng = np.random.default_rng(0)

@@ -293,13 +293,14 @@ def test_intervals_hold_the_estimate_and_grow_with_the_level():
     for p in (0.0, 0.3, 0.5, 0.9, 1.0):
         widths = []
         for level in (0.5, 0.8, 0.95):
-            low, high = interval(p, level)
+            low, high = interval(p, level, 500)
             assert 0.0 <= low <= p <= high <= 1.0
             widths.append(high - low)
         assert widths == sorted(widths)
         assert widths[0] < widths[-1]
-    assert np.diff(interval(0.5, 0.8)) > np.diff(interval(0.95, 0.8))
-    assert interval(0.5, 1.0) == (0.0, 1.0)
+    assert np.diff(interval(0.5, 0.8, 500)) > np.diff(interval(0.95, 0.8, 500))
+    assert interval(0.5, 1.0, 500) == (0.0, 1.0)
+    assert interval(0.77, 0.8, 1)[0] < 0.3  # one sample says little
 
 
 def test_trust_is_json_and_a_sentence(auto):

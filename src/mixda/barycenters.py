@@ -328,10 +328,11 @@ def constant_beta(beta: Beta, clouds: Sequence[Array]) -> float | str:
     if isinstance(beta, str):
         return auto_beta(clouds) if beta == "auto" else check_choice(beta, "beta", _BETAS)
     number = resolve_beta(beta, np.zeros((1, 1)))
-    if number > _LARGEST_BETA and number > _LARGEST_BETA * auto_beta(clouds):
+    if len(clouds) > 1 and number > _LARGEST_BETA and number > _LARGEST_BETA * auto_beta(clouds):
         raise ValueError(
-            f"beta={number:g} is more than {_LARGEST_BETA:g} times the largest cost between "
-            "components, so that rounding would erase their features; use 'auto'."
+            f"the weight of the labels, beta={number:g}, is more than {_LARGEST_BETA:g} times the "
+            "largest cost between components of the sources, so that rounding would erase their "
+            "features; use beta='auto', and look for outliers and other units in the target."
         )
     return number
 

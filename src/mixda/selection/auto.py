@@ -1,6 +1,6 @@
 """AutoMSDA: adapt in several spaces at once, keep what helps on left-out sources, say how sure.
 
-A candidate is a committee of estimators. Every source in turn plays the target; the largest
+A candidate is a committee of estimators. Sources in turn play the target; the largest
 committee is taken unless another candidate, as the sources' own classifier, does clearly better.
 """
 
@@ -35,6 +35,7 @@ from mixda.selection.trust import (
     Trust,
     estimate_accuracy,
     explain_choice,
+    explain_shares,
     fit_power,
     interval,
 )
@@ -81,14 +82,14 @@ class AutoMSDA(MultiSourceClassifier):
     the product of the sources' classifier and of GMM-DaDiL's mixture of the target. Candidates are
     the committees :math:`p(y \mid x) \propto \prod_e p_e(y \mid x)` of all six, of the three with a
     common scale and of the three with an own scale, and the sources' classifier alone (on the
-    features, standardised by all sources). Every source in turn is the target of the others, and
-    the first of these candidates is taken unless another has a clearly better mean accuracy there
-    (by two points). If that is the sources' classifier, adaptation is declined; so it is where the
-    target is like the sources but for the proportions of its classes. Probabilities are tempered
-    to be right on the left-out sources, and `trust_` estimates the accuracy on the target. Where
-    no source can be left out (there is one only, or no other has its classes), candidates are
-    judged by adapting back to the sources from their answers on the target, and no accuracy is
-    estimated.
+    features, standardised by all sources). Some sources (`max_folds`) are in turn the target of the
+    others, and the first of these candidates is taken unless another has a clearly better mean
+    accuracy there (by two points). If that is the sources' classifier, adaptation is declined; so
+    it is where the target is like the sources but for the proportions of its classes. Probabilities
+    are tempered to be right on the left-out sources, and `trust_` estimates the accuracy on the
+    target. Where no source can be left out (there is one only, or no other has its classes),
+    candidates are judged by adapting back to the sources from their answers on the target, and no
+    accuracy is estimated.
 
     Parameters
     ----------
@@ -200,6 +201,10 @@ class AutoMSDA(MultiSourceClassifier):
         tempered = {held: fold.to_the(power) for held, fold in chosen.items()}
         reason = explain_choice(self.scores_, self.choice_, left_out, only_proportions)
         answer = Fold(self.rule_(target), votes)
+        if self.choice_ != SOURCE_ONLY:
+            alone = self._alone(experts[SOURCE_ONLY], some)
+            shares = explain_shares(self.classes_.tolist(), answer.proba.argmax(axis=1), alone)
+            reason = f"{reason} {shares}".strip()
         self.trust_ = self._assess(tempered, answer, left_out, level, reason)
 
     def _more_experts(self, problem: Problem) -> dict[str, Expert]:
@@ -303,6 +308,13 @@ class AutoMSDA(MultiSourceClassifier):
                 break
         return folds
 
+    def _alone(self, expert: Expert, problem: Problem) -> NDArray[np.intp]:
+        """Return what the sources' own classifier says about the target."""
+        own = {SOURCE_ONLY: expert}
+        fitted = self._fit_experts(own, problem, "comparing")
+        votes: NDArray[np.intp] = self._fold(own, fitted, (SOURCE_ONLY,), problem).votes[0]
+        return votes
+
     def _way_back(
         self, experts: dict[str, Expert], committees: Committees, problem: Problem
     ) -> dict[str, Fold]:
@@ -379,7 +391,7 @@ class AutoMSDA(MultiSourceClassifier):
         accuracy = low = high = None
         if left_out:
             accuracy = estimate_accuracy(list(folds.values()), target)
-            low, high = interval(accuracy, level)
+            low, high = interval(accuracy, level, len(target.proba))
         return Trust(
             accuracy,
             low,

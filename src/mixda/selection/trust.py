@@ -20,6 +20,7 @@ SOURCE_ONLY = "source only"  # the candidate that does not adapt
 _POWERS = (-4.0, 4.0)  # logarithms between which the power of the probabilities is sought
 _LEAST = 1e-12  # of a probability whose logarithm is taken
 _SPREAD = 0.18  # of the estimate's error, in units of sqrt(p (1 - p)) ...
+_OTHER_SHARES = 0.25  # of the samples would have to change their class
 _SURE = 0.004  # ... with this added to p (1 - p), so that no estimate is without doubt
 
 
@@ -183,8 +184,10 @@ def estimate_accuracy(folds: Sequence[Fold], target: Fold) -> float:
     return float(np.mean(np.clip(estimates, 0.0, 1.0)))
 
 
-def interval(accuracy: float, level: float) -> tuple[float, float]:
-    r"""Interval around an estimated accuracy :math:`p`, :math:`\pm z \, c \sqrt{p(1-p) + e}`.
+def interval(accuracy: float, level: float, n_samples: int) -> tuple[float, float]:
+    r"""Interval around an accuracy :math:`p` that was estimated for a target of n samples.
+
+    .. math:: \pm z \, \sqrt{(c^2 + 1/n) \, (p(1-p) + e)}
 
     The constants are from leave-one-domain-out experiments; ``benchmarks/selection.py`` checks
     how often the truth lies inside.
@@ -192,13 +195,16 @@ def interval(accuracy: float, level: float) -> tuple[float, float]:
     Examples
     --------
     >>> from mixda.selection.trust import interval
-    >>> low, high = interval(0.9, 0.8)
+    >>> low, high = interval(0.9, 0.8, 1000)
     >>> round(low, 2), round(high, 2)
     (0.83, 0.97)
+    >>> round(interval(0.9, 0.8, 5)[0], 2)
+    0.71
     """
     from scipy.stats import norm
 
-    half = norm.ppf(0.5 + level / 2.0) * _SPREAD * np.sqrt(accuracy * (1.0 - accuracy) + _SURE)
+    variance = (_SPREAD**2 + 1.0 / n_samples) * (accuracy * (1.0 - accuracy) + _SURE)
+    half = norm.ppf(0.5 + level / 2.0) * np.sqrt(variance)
     return max(0.0, float(accuracy - half)), min(1.0, float(accuracy + half))
 
 
@@ -240,6 +246,41 @@ def explain_choice(
     return (
         f"Adapted ({choice}): {where} it was right on {scores[choice]:.1%}, the sources' own "
         f"classifier on {alone:.1%}."
+    )
+
+
+def explain_shares(
+    classes: Sequence[Any], adapted: NDArray[np.intp], alone: NDArray[np.intp]
+) -> str:
+    """Say where the adapted classifier and the sources' own see quite other shares of classes.
+
+    Parameters
+    ----------
+    classes : sequence of nc names
+    adapted, alone : ndarrays of shape (n,) and (m,)
+        Positions of the classes that each of them gives to samples of the target.
+
+    Returns
+    -------
+    str
+        Empty if the shares differ by no more than a quarter of the samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection.trust import explain_shares
+    >>> print(explain_shares(["ok", "worn"], np.array([0, 1]), np.array([0, 0])))
+    But it finds 50% 'ok' in the target where the sources' own classifier finds 100%: if the truth
+    is nearer to the latter, adaptation does harm.
+    """
+    here, there = (np.bincount(a, minlength=len(classes)) / len(a) for a in (adapted, alone))
+    if np.abs(here - there).sum() / 2.0 <= _OTHER_SHARES:
+        return ""
+    k = int(np.abs(here - there).argmax())
+    return (
+        f"But it finds {here[k]:.0%} {str(classes[k])!r} in the target where the sources' own "
+        f"classifier finds {there[k]:.0%}: if the truth is nearer to the latter, adaptation does "
+        "harm."
     )
 
 
