@@ -147,6 +147,23 @@ def test_a_slip_is_found_in_parquet_and_far_from_the_head(tmp_path):
         open_table(tmp_path / "a.csv").read()
 
 
+def test_names_and_cells_may_begin_with_a_number_sign(tmp_path):
+    for text in ("#a,b\n1,2\n", "#a,b\n#1,2\n", "a,b\n#1,2\n"):
+        (tmp_path / "a.csv").write_text(text)
+        assert open_table(tmp_path / "a.csv").read().X[0, -1] == 2
+
+
+def test_sources_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    folders = [tmp_path / "site1", tmp_path / "site2"]
+    for folder in (*folders, tmp_path / "goal"):
+        folder.mkdir()
+        (folder / "data.csv").write_text("x,state\n1.5,ok\n2.5,no\n3.5,ok\n")
+    reading, target = Reading(label="state"), tmp_path / "goal"
+    with pytest.raises(ValueError, match=r"two sources are called 'data'.*give a whole folder"):
+        read_inputs([folder / "data.csv" for folder in folders], target, reading)
+    assert list(read_inputs(folders, target, reading).sources) == ["site1", "site2"]
+
+
 def test_a_slip_in_every_domain_is_found(tmp_path):
     for name in "abt":
         (tmp_path / f"{name}.csv").write_text("x,y,state\n1,2,ok\nERR,3,no\n2,4,ok\n")
@@ -283,6 +300,8 @@ MISTAKES = {
     "twice.csv": ("a,a\n1,2\n", "more than one column 'a'"),
     "unnamed.csv": ("a,,b\n1,2,3\n", "column 2 has no name"),
     "numbers.csv": ("1.5,2\n3,4\n", "numbers in its first line"),
+    "remarks.csv": ("# Lab\n\n# 12 kHz\na,b\n1,2\n", "begins with 2 lines of remarks .*delete"),
+    "remark.csv": ("# Lab 3, Bench 1, noon\na;b\n1;2\n", "begins with 1 line of remarks"),
     "ragged.csv": ("a,b\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
     "words.csv": ("a,b\nx,y\n", "no column of numbers"),
     "infinite.csv": ("a,b\n1,2\ninf,2\n", "column 'a' has an infinite value in row 2"),
@@ -330,7 +349,11 @@ def test_choice_of_columns_is_checked(tmp_path, frame):
         ({"X": np.zeros(3)}, r"numbers of shape \(n, d\)"),
         ({"X": np.zeros((3, 2)), "y": np.zeros(4)}, r"y has shape \(4,\), but X has 3 rows"),
         ({"X": np.zeros((3, 2)), "feature_names": np.array(["a"])}, "1 feature_names for 2"),
-        ({"X": np.array([[None]], dtype=object)}, "cannot be read"),
+        ({"X": np.array([[None]], dtype=object)}, r"save it as numbers: X\.astype\(float\)"),
+        (
+            {"X": np.eye(2), "y": np.array(["ok", "worn"], dtype=object)},
+            r"y is an array of Python objects; save it as strings: y\.astype\(str\)",
+        ),
     ],
 )
 def test_npz_mistakes(tmp_path, arrays, message):

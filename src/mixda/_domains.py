@@ -279,7 +279,10 @@ def _open(files: Sequence[Path]) -> Mixture | Table:
 
 def _add(domains: dict[str, Any], name: str, value: Any) -> None:
     if name in domains:
-        raise ValueError(f"two sources are called {name!r}; rename one of the files.")
+        raise ValueError(
+            f"two sources are called {name!r}; rename one of the files, or give a whole folder for "
+            "each source (site1 site2), which is then named after its folder."
+        )
     domains[name] = value
 
 

@@ -184,6 +184,7 @@ def _open_csv(path: Path) -> TableFile:
     lines = head.splitlines()
     if not "".join(lines).strip():
         raise _SentenceError(f"{path} is empty; a table needs a line of column names and rows.")
+    _check_remarks(path, lines)
     separator = _sniff_separator(lines)
     decimal = decimal_sign(lines, separator)
     guess = _CsvFile(path, {}, None, {}, separator, encoding, decimal=decimal)
@@ -227,6 +228,19 @@ def _look(path: Path) -> tuple[str, str, int | None]:
             block = stream.read(_BLOCK)
     text = head.decode("utf-8-sig" if encoding == "utf-8" else encoding, "ignore")
     return encoding, text, lines - last.endswith(b"\n") if certain and lines else None
+
+
+def _check_remarks(path: Path, lines: list[str]) -> None:
+    """Refuse lines such as "# exported on Monday" above the names of the columns."""
+    lines = [line for line in lines[:1000] if line.strip()]
+    remarks = next((k for k, line in enumerate(lines) if not line.startswith("#")), 0)
+    separator = _sniff_separator(lines[remarks:])
+    named = remarks == 1 and lines[0].count(separator) == lines[1].count(separator)
+    if remarks and not named:  # the names themselves may begin with #
+        raise _SentenceError(
+            f"{path} begins with {remarks} line{'s' * (remarks > 1)} of remarks (#); delete what "
+            "stands above the line of column names."
+        )
 
 
 def _sniff_separator(lines: list[str]) -> str:
@@ -393,11 +407,25 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
             return {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
         with np.load(path, allow_pickle=False) as archive:
             names = [name for name in ("X", "y", "d", "feature_names") if name in archive]
-            return {name: archive[name] for name in names}
-    except OSError:
+            return {name: _plain(path, archive, name) for name in names}
+    except (OSError, _SentenceError):
         raise
     except Exception as error:  # of any kind: zip, zlib, struct and tokenize meet foreign bytes
         raise ValueError(str(error)) from None
+
+
+def _plain(path: Path, archive: Any, name: str) -> NDArray[Any]:
+    """One array; numpy keeps Python objects as a pickle, which is never opened."""
+    try:
+        return np.asarray(archive[name])
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        what, kind = ("numbers", "float") if name == "X" else ("strings", "str")
+        raise _SentenceError(
+            f"{path}: {name} is an array of Python objects; save it as {what}: "
+            f"{name}.astype({kind})."
+        ) from None
 
 
 def _feature_names(path: Path, X: NDArray[Any], others: dict[str, NDArray[Any]]) -> list[str]:
