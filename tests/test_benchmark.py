@@ -228,6 +228,54 @@ def test_foreign_files_among_the_cells_are_named(tmp_path, content):
         benchmark.table(tmp_path)
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b'{"cell": {}}', None])
+def test_damaged_cell_is_run_again(tmp_path, content):
+    arguments = {"suite": "toy", "methods": ["SourceOnly"], "seeds": 2, "out": tmp_path, "rows": 60}
+    benchmark.run(**arguments)
+    path = min((tmp_path / "cells").iterdir())
+    whole = json.loads(path.read_bytes())
+    path.write_bytes(path.read_bytes()[:-9] if content is None else content)
+    summary = benchmark.run(**arguments)
+    assert (summary.n_run, summary.n_found) == (1, 1)
+    assert json.loads(path.read_bytes())["accuracy"] == whole["accuracy"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"method": "Magic"},
+        {"seed": -1},
+        {"seed": "0"},
+        {"settings": []},
+        {"target": None},
+        {"rows": "60"},
+        {"experiment": "magic"},
+        {"accuracy": None},
+        {"accuracy": float("nan")},
+        {"accuracy": 70.0},
+        {"head_accuracy": "good"},
+        {"fit_cpu_seconds": None},
+        {"date": 3},
+        {"domains": 3},
+        {"error": 3},
+    ],
+)
+def test_cells_that_a_table_cannot_use_are_named(tmp_path, damage):
+    benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60)
+    (path,) = (tmp_path / "cells").iterdir()
+    record = json.loads(path.read_bytes())
+    for name, value in damage.items():
+        (record["cell"] if name in record["cell"] else record)[name] = value
+    path.write_text(json.dumps(record))
+    for show in (benchmark.table, benchmark.figure):
+        with pytest.raises(ValueError, match=rf"{path.name} is no cell of a benchmark, or it is"):
+            show(tmp_path)
+    record = json.loads(path.read_bytes())
+    path.write_text(json.dumps({k: v for k, v in record.items() if k != "accuracy"}))
+    with pytest.raises(ValueError, match="is no cell of a benchmark"):
+        benchmark.table(tmp_path)
+
+
 def test_missing_torch_is_said_before_any_work(tmp_path, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(

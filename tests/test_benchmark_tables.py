@@ -335,7 +335,7 @@ def test_figures_hold_what_the_run_holds(tmp_path):
     make_run(tmp_path)
     lighter(tmp_path, "WBT", {2: [0.7], 4: [0.9]})
     better(tmp_path, "GMMDaDiL", 0, [0.2, 0.4], 0.7)
-    faster = {"learn_seconds": 1.0, "fit_seconds": 2.0, "fit_cpu_seconds": 2.0}
+    faster = {"accuracy": 0.5, "learn_seconds": 1.0, "fit_seconds": 2.0, "fit_cpu_seconds": 2.0}
     ablation(tmp_path, "faster", "DaDiL-R", 0, {"n_points": 4, "batch_size": 2}, faster)
     trajectory(tmp_path, "GMMDaDiL")
     paths = benchmark.figure(tmp_path, embedding="pca")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -17,12 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from mixda._files import write_atomically
+from mixda.benchmark._methods import METHODS
 
 _FOLDERS = ("cells", "features")
 _STALE = 3600.0  # seconds after which a temporary file of a killed run is rubbish
 _TEMPORARY = re.compile(r"\..+\.(json|npz)\.[a-z0-9_]{8}")  # as write_atomically names them
 _ERROR = ".error.json"
 _OPTIONAL = {"parameters", "recipe"}  # cells of older runs lack them
+# what tables and figures take: numbers by experiment and by ablation, and the rest
+_NUMBERS = {"accuracy": ("accuracy",), "interpolation": ("accuracy",), "trajectory": ()}
+_DRAWN = {"lighter": ("size",), "faster": ("learn_seconds", "fit_seconds", "fit_cpu_seconds")}
+_PARTS: dict[str, dict[str, Any]] = {
+    "interpolation": {"lambda0": list, "curve": list, "own_lambda0": (int, float, type(None))},
+    "trajectory": {"arrays": str},
+}
 
 Record = dict[str, Any]
 
@@ -95,8 +104,12 @@ def slug(text: str) -> str:
 
 
 def is_done(folder: Path, cell: Cell) -> bool:
-    """Whether the cell has been finished in this folder."""
-    return _path(folder, cell).is_file()
+    """Whether the cell has been finished in this folder; one that is damaged has not."""
+    path = _path(folder, cell)
+    try:
+        return path.is_file() and "error" not in _read(path)
+    except ValueError:
+        return False
 
 
 def write_result(folder: Path, cell: Cell, outcome: Record) -> None:
@@ -154,12 +167,58 @@ def _error_path(folder: Path, cell: Cell) -> Path:
 def _read(path: Path) -> Record:
     try:
         record = json.loads(path.read_bytes())
-        known = set(Cell.__dataclass_fields__) - _OPTIONAL <= set(record["cell"])
-    except (ValueError, TypeError, KeyError):
+        known = _is_cell(record["cell"]) and _is_outcome(record)
+    except (ValueError, TypeError, KeyError, AttributeError):
         known = False
     if not known:
-        raise ValueError(f"{path} is no cell of a benchmark, or it is damaged; remove it.")
+        raise ValueError(
+            f"{path} is no cell of a benchmark, or it is damaged, or of another version of mixda; "
+            "remove it."
+        )
     return dict(record)
+
+
+def _is_cell(cell: Record) -> bool:
+    words = [cell[name] for name in ("suite", "data", "features", "fingerprint", "target")]
+    words += [cell.get("recipe", "")]
+    return (
+        set(Cell.__dataclass_fields__) - _OPTIONAL <= set(cell)
+        and all(isinstance(word, str) for word in words)
+        and cell["method"] in METHODS
+        and _is_count(cell["seed"])
+        and (cell["rows"] is None or _is_count(cell["rows"]))
+        and isinstance(cell["settings"], dict)
+    )
+
+
+def _is_outcome(record: Record) -> bool:
+    """Say whether a record holds what tables and figures take from it."""
+    dated = isinstance(record.get("date", ""), str)
+    if "error" in record:
+        return dated and isinstance(record["error"], str)
+    cell = record["cell"]
+    is_table = cell["suite"] == cell["data"]
+    more = ("fit_cpu_seconds",) if is_table else _DRAWN.get(cell["suite"], ())
+    numbers = {name: record[name] for name in (*_NUMBERS[cell["experiment"]], *more)}
+    if "head_accuracy" in record:
+        numbers["head_accuracy"] = record["head_accuracy"]
+    shares = [numbers[name] for name in numbers if name.endswith("accuracy")]
+    parts = _PARTS.get(cell["experiment"], {})
+    return (
+        dated
+        and all(_is_number(number) for number in numbers.values())
+        and all(share <= 1 for share in shares)
+        and all(isinstance(record[name], kind) for name, kind in parts.items())
+        and isinstance(record.get("domains", []), list)
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value < math.inf
 
 
 def _write(path: Path, content: Record) -> None:

@@ -317,7 +317,7 @@ def _row(
         if "error" in record:
             failed[place] = True
         else:
-            values[place] = 100.0 * record[decision.field]
+            values[place] = 100.0 * record.get(decision.field, np.nan)
             seconds.append(record["fit_cpu_seconds"])
     cell = members[0]["cell"]
     return Row(
