@@ -94,7 +94,7 @@ class TableFile:
     def first_wrong(self, name: str) -> tuple[int, str] | None:
         """Row, from 1, and text of the first cell that is no number, or no truth value."""
         first = 1
-        for record in self._records([name], [name], 65_536):
+        for record in self.record_batches([name], [name], 65_536):
             column = record.column(0)
             wrong = {v for v in column.unique().to_pylist() if not self._fits(v, name)}
             if wrong:
