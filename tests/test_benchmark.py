@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import random
@@ -238,6 +239,23 @@ def test_damaged_cell_is_run_again(tmp_path, content):
     summary = benchmark.run(**arguments)
     assert (summary.n_run, summary.n_found) == (1, 1)
     assert json.loads(path.read_bytes())["accuracy"] == whole["accuracy"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "other"])
+def test_damaged_features_are_made_again(tmp_path, damage):
+    arguments = {"suite": "toy", "methods": ["SourceOnly"], "out": tmp_path, "rows": 60}
+    benchmark.run(**arguments, seeds=1)
+    (path,) = (tmp_path / "features").iterdir()
+    whole = path.read_bytes()
+    middle = whole.index(b"Z.npy") + 200
+    flipped = whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :]
+    path.write_bytes({"empty": b"", "cut": whole[:300], "flipped": flipped, "other": b""}[damage])
+    if damage == "other":
+        np.savez(path, Z=np.eye(2))
+    summary = benchmark.run(**arguments, seeds=2)
+    assert (summary.n_run, summary.n_found, summary.n_failed) == (1, 1, 0)
+    with np.load(path) as again, np.load(io.BytesIO(whole)) as first:
+        np.testing.assert_array_equal(again["Z"], first["Z"])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ table sees the same numbers. The target's labels lie apart in it and are read fo
 from __future__ import annotations
 
 import io
+import zipfile
+import zlib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -119,11 +121,24 @@ def recipe(features: str) -> str:
 FIRST_RECIPES = {"fcn": "1-30-16-3"}  # of runs that did not write it down; of all others "1"
 
 
+_STORED = ("Z", "y", "domain", "fold", "target_labels", "backbone_accuracy")
+
+
 def write_features(path: Path, made: dict[str, NDArray[Any]]) -> None:
     """Keep features on disk, whole or not at all."""
     buffer = io.BytesIO()
     np.savez(buffer, **made)  # type: ignore[arg-type]
     write_atomically(path, buffer.getvalue())
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a feature file is there and undamaged; if not, it is made again."""
+    try:
+        with zipfile.ZipFile(path) as stored:
+            names = {f"{name}.npy" for name in _STORED}
+            return names <= set(stored.namelist()) and stored.testzip() is None
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError):
+        return False
 
 
 def read_task(path: Path, seed: int) -> FoldTask:

@@ -19,7 +19,7 @@ from mixda._validation import check_choice, check_positive_int
 from mixda._words import listed
 from mixda.benchmark._ablations import ablation_cells
 from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep
-from mixda.benchmark._features import FEATURES, check_backbone, recipe
+from mixda.benchmark._features import FEATURES, check_backbone, is_whole, recipe
 from mixda.benchmark._methods import (
     HEADS,
     METHODS,
@@ -270,7 +270,8 @@ def _run_cells(
     about = {**provenance(), "domains": list(data.domain_names)}
     waiting = [cell for cell in cells if not is_done(folder, cell)]
     paths = {cell.target: _feature_path(folder, cell) for cell in waiting}
-    missing = [cell for cell in waiting if not paths[cell.target].is_file()]
+    whole = {target: is_whole(path) for target, path in paths.items()}
+    missing = [cell for cell in waiting if not whole[cell.target]]
     kinds = {cell.target: cell.features for cell in missing}
     with _backend(dask):
         jobs: Jobs = [

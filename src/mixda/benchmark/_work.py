@@ -24,6 +24,7 @@ from mixda.benchmark._cells import Cell, Record, is_done, write_error, write_res
 from mixda.benchmark._experiments import interpolate, trace
 from mixda.benchmark._features import (
     FoldTask,
+    is_whole,
     make_features,
     read_accuracy,
     read_labels,
@@ -44,6 +45,8 @@ Predictions = dict[str, NDArray[Any]]
 
 def prepare_features(path: Path, data: DomainDataset, target: str, features: str) -> str | None:
     """Make a target's feature file; return why not, in a sentence, or None."""
+    if is_whole(path):  # another run was faster
+        return None
     try:
         with _one_thread("torch" if features == "fcn" else "numpy"):
             write_features(path, make_features(data, target, features))
