@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mixda import benchmark
-from mixda.benchmark import _features, _methods, _work
+from mixda.benchmark import _features, _methods, _runner, _work
 from mixda.benchmark._cells import Cell, read_records, sweep, write_error
 from mixda.benchmark._experiments import interpolate, trace
 from mixda.benchmark._features import make_features, read_labels, read_task, write_features
@@ -522,6 +522,10 @@ def test_ablations_vary_what_they_say(tmp_path):
         ({"label": "state"}, "label: that is for reading your own data, but toy is built in"),
         ({"columns": ["a"], "drop": ["b"]}, "columns, drop: that is for reading your own data"),
         ({"targets": ["target", "target"]}, "a target is given twice: target, target"),
+        ({"targets": "target,3"}, "a target is given twice: target, target"),
+        ({"targets": "9"}, "there is no domain 9; .* or 0 to 3"),
+        ({"targets": ","}, "no target was given; the domains are source 1, source 2"),
+        ({"targets": []}, "no target was given"),
     ],
 )
 def test_mistakes_get_one_sentence_before_any_work(arguments, sentence, tmp_path):
@@ -588,6 +592,23 @@ def test_own_data_of_one_domain(tmp_path):
     own = write_own(tmp_path / "own", ["north"])
     with pytest.raises(ValueError, match=r"no column named domain or domains; .*--domain"):
         benchmark.run(str(own), ["SourceOnly"], 1, tmp_path / "out", label="state")
+
+
+@pytest.mark.parametrize(
+    ("targets", "names"),
+    [
+        ("dom0(noise=0,order=1)", ["dom0(noise=0,order=1)"]),
+        ("1, dom0(noise=0,order=1)", ["dom0", "dom0(noise=0,order=1)"]),
+        ("dom0,7", ["dom0", "7"]),
+        ("0", ["dom0(noise=0,order=1)"]),
+        ([2, "1"], ["7", "dom0"]),
+    ],
+)
+def test_targets_by_name_or_number_whatever_commas_they_have(tmp_path, targets, names):
+    own = write_own(tmp_path / "own", ["a", "b", "c"])
+    data = find_suite(str(own), {"label": "state"}).load()
+    data = replace(data, domain_names=("dom0(noise=0,order=1)", "dom0", "7"))
+    assert _runner._check_targets(data, targets) == names
 
 
 def test_targets_keep_the_order_of_the_data(tmp_path):

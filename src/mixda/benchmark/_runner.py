@@ -69,7 +69,7 @@ def run(
     out: str | Path = "bench",
     *,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    targets: Sequence[str] | None = None,
+    targets: str | Sequence[str | int] | None = None,
     features: str | None = None,
     rows: int | None = None,
     head: str = "logistic",
@@ -104,8 +104,9 @@ def run(
     settings : dict of dict, optional
         Hyper-parameters by method, as ``{"GMMDaDiL": {"n_atoms": 4}}``. Other settings are
         another cell.
-    targets : sequence of str, optional
-        By default every domain in turn.
+    targets : str or sequence of str or int, optional
+        Names or numbers of domains, or a text of them with commas; by default every domain in
+        turn.
     features : str, optional
         See `FEATURES`; by default those of the suite.
     rows : int, optional
@@ -144,7 +145,7 @@ def run(
     seeds = check_positive_int(seeds, "seeds")
     check_choice(head, "head", HEADS)
     is_ablation = suite in ABLATIONS
-    _check_use(suite, is_ablation, data, targets)
+    _check_use(suite, is_ablation, data)
     source = (data or "cwru") if is_ablation else suite
     reading = {"label": label, "domain": domain, "features": columns, "drop": drop}
     reading["missing"] = missing
@@ -159,7 +160,11 @@ def run(
         suite = suite if is_ablation else source
         if verbose:
             print(_describe(source, samples), file=sys.stderr)
-    names = _check_targets(samples, targets or found.targets)
+    names = _check_targets(samples, found.targets if targets is None else targets)
+    if is_ablation and targets is not None and len(names) > 1:
+        raise ValueError(
+            f"the ablation {suite!r} looks at one target, got {', '.join(names)}; choose one."
+        )
     base = Cell(suite, source, features, rows, fingerprint(samples), "", "", 0, {}, head)
     base = replace(base, recipe=recipe(features))
     chosen = None if methods is None else check_methods(methods)
@@ -172,18 +177,10 @@ def run(
     return _run_cells(Path(out).absolute(), _resolved(cells), samples, n_jobs, dask, verbose)
 
 
-def _check_use(
-    suite: str, is_ablation: bool, data: str | None, targets: Sequence[str] | None
-) -> None:
+def _check_use(suite: str, is_ablation: bool, data: str | None) -> None:
     if not is_ablation and data is not None:
         raise ValueError(
             f"data is for the ablations {', '.join(ABLATIONS)}; {suite} has its own, leave it out."
-        )
-    if targets is not None and len(set(targets)) < len(targets):
-        raise ValueError(f"a target is given twice: {', '.join(targets)}; name each once.")
-    if is_ablation and targets is not None and len(targets) > 1:
-        raise ValueError(
-            f"the ablation {suite!r} looks at one target, got {', '.join(targets)}; choose one."
         )
 
 
@@ -203,16 +200,41 @@ def _describe(name: str, data: DomainDataset) -> str:
     return "\n  ".join(parts)
 
 
-def _check_targets(data: DomainDataset, targets: Sequence[str] | None) -> list[str]:
-    if len(data.domain_names) < 2:
+def _check_targets(data: DomainDataset, targets: str | Sequence[str | int] | None) -> list[str]:
+    known = data.domain_names
+    if len(known) < 2:
         raise ValueError(
-            f"the data have one domain only ({data.domain_names[0]}); a benchmark needs a source "
-            "and a target: name the column of the domains (domain=… in Python, --domain on the "
-            "command line)."
+            f"the data have one domain only ({known[0]}); a benchmark needs a source and a "
+            "target: name the column of the domains (domain=… in Python, --domain on the command "
+            "line)."
         )
     if targets is None:
-        return list(data.domain_names)
-    return [data.domain_names[data.domain_index(name)] for name in targets]
+        return list(known)
+    given = _split_targets(targets, known) if isinstance(targets, str) else targets
+    names = [known[data.domain_index(_named(one, known))] for one in given]
+    if not names:
+        raise ValueError(f"no target was given; the domains are {listed(known)}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"a target is given twice: {', '.join(names)}; name each once.")
+    return names
+
+
+def _split_targets(text: str, known: Sequence[str]) -> list[str]:
+    """Split at commas, but not those of a name: the longest known name wins."""
+    parts = text.split(",")
+    found = []
+    while parts:
+        ends = [i for i in range(len(parts), 0, -1) if ",".join(parts[:i]).strip() in known]
+        end = ends[0] if ends else 1
+        found.append(",".join(parts[:end]).strip())
+        parts = parts[end:]
+    return [name for name in found if name]
+
+
+def _named(domain: str | int, known: Sequence[str]) -> str | int:
+    """Return a number for a text of digits that is no name."""
+    is_number = isinstance(domain, str) and domain not in known and domain.isdecimal()
+    return int(domain) if is_number else domain
 
 
 def _check_settings(given: Mapping[str, Any], cells: Sequence[Cell]) -> None:

@@ -59,7 +59,8 @@ def run_suite(
     ] = None,
     seeds: Annotated[int, typer.Option(help="Seed s holds out fold s mod 5 of the target.")] = 5,
     targets: Annotated[
-        str | None, typer.Option(help="Comma-separated domains; default each in turn.")
+        str | None,
+        typer.Option(help="Comma-separated domains or their numbers from 0; default each in turn."),
     ] = None,
     features: Annotated[
         str | None,
@@ -107,7 +108,7 @@ def run_suite(
         seeds,
         out,
         settings=parse_settings(settings or []),
-        targets=None if targets is None else [name.strip() for name in targets.split(",")],
+        targets=targets,
         features=features,
         rows=rows,
         head=head,
