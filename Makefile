@@ -45,6 +45,7 @@ docs: $(VENV)/.has-docs
 # Stop it at any time: the cells that are finished are kept in out/bench. Code 3 means that some
 # cells failed: the table says which.
 run = $(BIN)/mixda bench run $(1) --out out/bench --jobs $(JOBS) || [ $$? = 3 ]
+FEW = SourceOnly,GMMWBT,GMMDaDiL,TargetOnly
 ABLATIONS = lighter better faster trajectories
 bench: $(VENV)/.has-dev
 	@echo "import mixda against what it needs anyway"
@@ -56,12 +57,21 @@ bench: $(VENV)/.has-dev
 	@echo; echo "methods and ablations"
 ifdef MIXDA_DATA
 	@$(call run,cwru --seeds 2)
+	@$(call run,cwru-faults --seeds 1)
+	@set -e; for suite in cwru cwru-faults; do \
+		$(call run,$$suite --features standardized-mlp --methods $(FEW) --seeds 1); done
 	@$(call run,tep --features moments --seeds 1)
 	@$(call run,office-caltech --rows 150 --seeds 1)
 	@$(call run,digits4 --rows 300 --seeds 1)
 	@$(call run,gas-drift --rows 200 --seeds 1)
 	@$(call run,cstr --rows 260 --seeds 1)
+	@set -e; for suite in cwru gas-drift cstr; do \
+		$(call run,$$suite --rows 200 --methods AutoMSDA --seeds 1); done
 	@set -e; for suite in $(ABLATIONS); do $(call run,$$suite --seeds 1); done
+	@echo; echo "AutoMSDA on raw features, and deep methods on digits, reduced"
+	@$(BIN)/python benchmarks/selection.py --sets scanners,cstr --seeds 1 --out out/bench-selection
+	@$(BIN)/python benchmarks/deep_feature_mode.py --data digits --seeds 1 --rows 100 \
+		--epochs 2 --pretrain-epochs 2
 else
 	@echo "(on the toy only: MIXDA_DATA names no folder of data)"
 	@set -e; for suite in $(ABLATIONS); do $(call run,$$suite --data toy --seeds 1); done

@@ -1,9 +1,12 @@
 """A user's own tables: the same four samples in every layout."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from mixda.datasets import load_domains
+from mixda.workflow import fit_files
 
 pytest.importorskip("pyarrow", reason="tables need pyarrow")
 
@@ -176,3 +179,15 @@ def test_two_tables_of_one_name_are_refused(tmp_path):
     _csv(tmp_path / "lab.txt", [2, 3], ("speed", "load", "state"))
     with pytest.raises(ValueError, match=r"two tables of one name \(lab\.csv, lab\.txt\)"):
         load_domains(tmp_path, label="state")
+
+
+def test_classes_whose_rows_become_components_are_noted(tmp_path):
+    path = tmp_path / "lab.csv"
+    rows = [f"{0.1 * i},{i % 3},ok" for i in range(9)] + ["9,9,worn"]
+    path.write_text("\n".join(["a,b,state", *rows]))
+    with pytest.warns(UserWarning, match="no more rows than components in class worn"):
+        found = fit_files(path, "state")["lab"]
+    assert (found.means == [9.0, 9.0]).all(axis=1).any()  # the very row
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_files(path, None)

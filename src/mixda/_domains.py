@@ -21,6 +21,7 @@ from mixda._em_search import units_of
 from mixda._kept import kept_mixture
 from mixda._table_cells import check_left_out
 from mixda._validation import check_random_state
+from mixda._words import listed
 from mixda.chunks import ChunkSource
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import Mixture
@@ -155,6 +156,24 @@ def note_dropped(dropped: Mapping[str, int]) -> None:
     if dropped:
         shown = ", ".join(f"{n:,} of {file}" for file, n in dropped.items())
         warnings.warn(f"rows left out because a value is missing: {shown}.", stacklevel=2)
+
+
+def note_rare_classes(samples: Samples, components: int | str | None) -> None:
+    """Say which classes have so few rows that components are the rows themselves."""
+    each = COMPONENTS if components is None else components
+    if samples.y is None or isinstance(each, str):
+        return
+    domain = np.zeros(len(samples.y)) if samples.domain is None else samples.domain
+    rare = []
+    for name in np.unique(samples.y):
+        counts = np.unique(domain[samples.y == name], return_counts=True)[1]
+        rare += [str(name)] * bool((counts <= each).any())
+    if rare:
+        warnings.warn(
+            f"no more rows than components in class {listed(rare)}: its components are these very "
+            "rows; ask for fewer components (--components) or more rows if they must stay here.",
+            stacklevel=2,
+        )
 
 
 def fit_domain(

@@ -23,6 +23,7 @@ from mixda._domains import (
     fit_domain,
     fit_domains_of,
     note_dropped,
+    note_rare_classes,
     read_inputs,
     split_domains,
     stem,
@@ -124,6 +125,7 @@ def fit_files(
         return fitted
     samples = table.read(columns, label, domain, drop, missing)
     check_samples([samples], label)
+    note_rare_classes(samples, components)
     return {
         name: fit_domain(name, part, components, seed, verbose)
         for name, part in split_domains(samples, stem(table.files[0])).items()
