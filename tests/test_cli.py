@@ -640,6 +640,34 @@ def test_printed_tables(home, tmp_path, capsys, plain, monkeypatch):
     check_golden("info-mixda", re.sub("─+", "─", printed))  # as long as the line of versions
 
 
+def test_the_estimate_is_for_the_target_only(home, tmp_path, capsys, plain):
+    """Scripts get its numbers; both are withdrawn for data of which more than a tenth is far."""
+    numbers = {"accuracy": 0.9, "low": 0.8, "high": 0.95, "level": 0.8, "declined": False}
+    model, data, out = tmp_path / "m.mixda", tmp_path / "new.csv", str(tmp_path / "o.csv")
+    replace(mixda.load(home / "m.mixda"), trust={**numbers, "reason": "Methods agree."}).save(model)
+    assert run(["info", str(model), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["estimate"] == numbers
+    assert run(["info", str(model)]) == 0
+    assert "declined" not in capsys.readouterr().out
+    rows = pd.read_csv(home / "plant.csv")
+    features = list(mixda.load(model).feature_names)
+    known = ~mixda.load(model).novelty(rows[features])
+    rows = rows[known].head(40)
+    none = dict.fromkeys(["accuracy", "low", "high", "level"])
+    for n_far, expected in ((4, numbers), (5, {**none, "declined": False})):
+        rows.iloc[:n_far, [rows.columns.get_loc(name) for name in features]] = 1e6
+        rows.to_csv(data, index=False)
+        assert run(["predict", str(model), str(data), "--json", "-o", out]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["far"], found["estimate"]) == (n_far, expected)
+        holds = "This holds for plant, the target that the model was adapted to" in found["trust"]
+        assert holds is (n_far == 4)
+        assert ("right for 90%" in found["trust"]) is holds
+    rows.head(1).to_csv(data, index=False)
+    assert run(["predict", str(model), str(data), "-o", out]) == 0
+    assert "(1 row)" in capsys.readouterr().out
+
+
 def test_json_of_every_command(home, tmp_path, capsys):
     model, data = str(home / "m.mixda"), str(home / "plant.csv")
     assert run(["predict", model, data, "--json", "-o", str(tmp_path / "o.csv")]) == 0

@@ -171,6 +171,38 @@ def test_the_estimate_is_told_with_its_range_and_its_reason(model, write):
     assert "Adaptation was declined: it did not help." in words
 
 
+def test_the_estimate_is_that_of_the_target_only(model, write):
+    value, X, _ = model
+    value = replace(value, trust=TRUST)
+    X = X[~value.novelty(X)][:40]
+    for n_far, holds in ((0, True), (4, True), (5, False)):  # a tenth at most
+        rows = X.copy()
+        rows[:n_far] += 1e3
+        words = Page(write(value, rows)).words
+        assert ("right for 93 % of its samples" in words) is holds
+        assert ("This holds for new site, the target that the model was" in words) is holds
+        sentence = "estimated for new site, the target that the model was adapted to, does not hold"
+        assert (sentence in words) is not holds
+        assert ("Accuracy, estimated 93 %" in words) is holds
+        assert ("Accuracy, estimated unknown" in words) is not holds
+
+
+def test_that_no_sample_is_far_speaks_for_nothing(model, write):
+    """What the model was adapted to is known to it, with whatever new class is in it."""
+    value, X, _ = model
+    X = X[~value.novelty(X)]
+    words = Page(write(value, X)).words
+    sentence = "No sample is unlike both the sources and new site, the target that the model was"
+    assert sentence in words
+    assert f"✓ good {sentence}" not in words
+    assert "A new class inside that target is not found this way." in words
+    X = np.vstack([X, X])
+    X[0] += 1e3
+    words = Page(write(value, X)).words
+    assert re.search(r"Few samples \([\d.]+ %\) are unlike", words)
+    assert "✓ good Few samples" not in words
+
+
 @pytest.mark.parametrize(
     ("wrong", "low", "high", "verdict"),
     [

@@ -13,6 +13,9 @@ from mixda.transport import mw2
 
 Percent = Callable[[float], str]  # how a share is written
 
+_MANY_FAR = 0.1  # of the rows: such data are not the target that the estimate is for
+_NUMBERS = ("accuracy", "low", "high", "level")
+
 
 def describe(path: str | Path) -> dict[str, Any]:
     """Return what a ``.gmm``, a ``.mixda`` or a data file holds.
@@ -56,14 +59,18 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
         "classes": [str(name) for name in model.classes],
         "features": list(model.feature_names),
         "trust": trust_sentence(model),
+        "estimate": trust_numbers(model),
         "created": settings.get("created"),
         "versions": [f"{name} {version}" for name, version in settings.get("versions", {}).items()],
         "domains": domains,
     }
 
 
-def trust_sentence(model: AdaptedModel) -> str | None:
+def trust_sentence(model: AdaptedModel, far: float | None = None) -> str | None:
     """Say how far to trust a model and whether adaptation was declined, if it has an opinion.
+
+    Given `far`, the share of some rows that are far from all that is known, say whether the
+    estimate holds for them.
 
     Examples
     --------
@@ -75,7 +82,66 @@ def trust_sentence(model: AdaptedModel) -> str | None:
     >>> trust_sentence(estimator.to_model()) is None
     True
     """
-    return describe_trust(model.trust or {})
+    trust = model.trust or {}
+    if far is None:
+        return describe_trust(trust)
+    return describe_trust_in_rows(trust, model.target.name, far)
+
+
+def trust_numbers(model: AdaptedModel, far: float = 0.0) -> dict[str, Any] | None:
+    """Return the numbers of `trust_sentence`: accuracy, low, high, level, and declined.
+
+    The accuracy is None where there is no estimate, or none that holds for the rows.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from mixda import SourceOnly
+    >>> from mixda._describe import trust_numbers
+    >>> from mixda.datasets import make_shifted_toy
+    >>> task = make_shifted_toy(random_state=2).as_task()
+    >>> model = SourceOnly().fit(task.X, task.y, sample_domain=task.sample_domain).to_model()
+    >>> trust_numbers(model) is None
+    True
+    >>> trust_numbers(replace(model, trust={"accuracy": 0.9}))
+    {'accuracy': 0.9, 'low': None, 'high': None, 'level': None, 'declined': False}
+    """
+    trust = model.trust
+    if not trust:
+        return None
+    numbers = {name: trust.get(name) if estimate_holds(far) else None for name in _NUMBERS}
+    return {**numbers, "declined": bool(trust.get("declined"))}
+
+
+def estimate_holds(far: float) -> bool:
+    """Whether an estimate for the target can hold for rows of which this share is far."""
+    return far <= _MANY_FAR
+
+
+def describe_trust_in_rows(
+    trust: Mapping[str, Any], target: str, far: float, percent: Percent = "{:.0%}".format
+) -> str | None:
+    """Say what `describe_trust` says to rows that may not be those that the estimate is for.
+
+    Examples
+    --------
+    >>> from mixda._describe import describe_trust_in_rows
+    >>> print(describe_trust_in_rows({"accuracy": 0.9}, "plant", far=0.01))
+    Estimated without any label of the target: right for 90% of its samples. This holds for plant, \
+the target that the model was adapted to, not for other data.
+    >>> print(describe_trust_in_rows({"accuracy": 0.9}, "plant", far=0.4))
+    The accuracy estimated for plant, the target that the model was adapted to, does not hold \
+here: 40% of the rows are far from everything the model knows.
+    """
+    if trust.get("accuracy") is None:
+        return describe_trust(trust, percent)
+    who = f"{target}, the target that the model was adapted to,"
+    if estimate_holds(far):
+        return f"{describe_trust(trust, percent)} This holds for {who} not for other data."
+    return (
+        f"The accuracy estimated for {who} does not hold here: {percent(far)} of the rows are far "
+        "from everything the model knows."
+    )
 
 
 def describe_trust(trust: Mapping[str, Any], percent: Percent = "{:.0%}".format) -> str | None:
@@ -123,6 +189,18 @@ def trust_range(trust: Mapping[str, Any], percent: Percent = "{:.0%}".format) ->
         return ""
     sure = "" if level is None else f", meant to hold {percent(level)} of the time"
     return f"between {percent(low)} and {percent(high)}{sure}"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> from mixda._describe import plural
+    >>> plural(1, "class", "classes"), plural(1200, "sample")
+    ('1 class', '1,200 samples')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def _describe_mixture(mixture: Mixture) -> dict[str, Any]:

@@ -162,7 +162,8 @@ class AdaptedModel:
 
         over the mixtures of the target and of the sources, in the encoded space. The threshold
         :math:`\tau`, `novelty_threshold`, is what one in a thousand samples of these mixtures
-        falls under. `X` as in `predict_proba`.
+        falls under. The target that the model was adapted to is known, and with it any new class
+        in it: this is about later rows. `X` as in `predict_proba`.
         """
         mixtures = [domain.mixture for domain in (*self.sources, self.target)]
 

@@ -239,7 +239,7 @@ def adapt(
     Every source file is a domain named after the file; with --domain, every value of that column.
     A label column of the target is never read. With .gmm files the methods are dadil, wbt and otda.
     """
-    from mixda._describe import describe_model
+    from mixda._describe import describe_model, plural
     from mixda._kept import keeping
     from mixda.workflow import adapt_files, output_paths
 
@@ -273,7 +273,8 @@ def adapt(
         raise
     found = describe_model(model)
     domains = found["domains"]
-    title = f"{model.method}: {len(model.classes)} classes, {len(model.feature_names)} features"
+    features = plural(len(found["features"]), "feature")
+    title = f"{model.method}: {len(model.classes)} classes, {features}"
     cells = [list(domain.values()) for domain in domains]
     below = f"features: {listed(model.feature_names)}"
     out.table(title, list(domains[0]), cells, words=2, below=below)
@@ -310,7 +311,7 @@ def predict(
     label but a note. Files may be larger than memory.
     """
     import mixda
-    from mixda._describe import trust_sentence
+    from mixda._describe import plural, trust_numbers, trust_sentence
     from mixda.workflow import predict_file
 
     out = Output(quiet, json)
@@ -328,15 +329,16 @@ def predict(
     table = [(name, n, f"{n / total:.1%}") for name, n in done.counts.items()]
     out.table("predicted", ["class", "rows", "share"], table)
     if done.missing:
-        who = "1 row misses" if done.missing == 1 else f"{done.missing:,} rows miss"
-        out.say(f"{who} a value and got a note instead of a label.")
+        verb = "misses" if done.missing == 1 else "miss"
+        out.say(f"{plural(done.missing, 'row')} {verb} a value and got a note instead of a label.")
     if done.far:
         who = "1 row is" if done.far == 1 else f"{done.far:,} rows are"
         out.say(f"{who} far from everything the model knows (column far).")
-    trust = trust_sentence(loaded)
+    far = done.far / total
+    trust, estimate = trust_sentence(loaded, far), trust_numbers(loaded, far)
     out.say(trust)
-    out.say(f"written: {output} ({done.rows:,} rows)")
-    out.result({**vars(done), "trust": trust, "written": str(output)})
+    out.say(f"written: {output} ({plural(done.rows, 'row')})")
+    out.result({**vars(done), "trust": trust, "estimate": estimate, "written": str(output)})
 
 
 def report(
@@ -365,7 +367,7 @@ def report(
     output_paths(output, [""], ".html")
     loaded = mixda.AdaptedModel.load(model)
     path = report_file(loaded, output, data or None, label)
-    out.say(trust_sentence(loaded))
+    out.say(trust_sentence(loaded, far=0.0))
     out.say(f"written: {path}")
     out.result({"written": str(path)})
 
@@ -380,8 +382,8 @@ def info(
 
     out = Output(quiet, json)
     found = describe(file)
-    shown = {name: v for name, v in found.items() if v is not None and name != "domains"}
-    cells = [(k, listed(v) if isinstance(v, list) else v) for k, v in shown.items()]
+    shown = [(k, v) for k, v in found.items() if v is not None and k not in ("domains", "estimate")]
+    cells = [(k, listed(v) if isinstance(v, list) else v) for k, v in shown]
     out.table(file, ["what", "value"], cells, words=2)
     if "domains" in found:
         domains = found["domains"]

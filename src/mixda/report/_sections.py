@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mixda._describe import plural
 from mixda._validation import Array
 from mixda.mixture import Mixture
 from mixda.report import _charts, _results, _words
@@ -278,7 +279,7 @@ def _least_certain(facts: Facts, found: Predictions) -> Markup:
         rows.append(tuple(row))
     text = "Look at these first. Row 1 is the first row of the data."
     if found.n_dropped:
-        gone = _words.plural(found.n_dropped, "row")
+        gone = plural(found.n_dropped, "row")
         text += f" {gone} with missing values {'was' if found.n_dropped == 1 else 'were'} left out."
     if found.far.any():
         text += f" {_far_rows(found)}"

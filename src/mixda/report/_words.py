@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixda._describe import describe_trust, trust_range, trust_reason
+from mixda._describe import (
+    describe_trust_in_rows,
+    estimate_holds,
+    plural,
+    trust_range,
+    trust_reason,
+)
 from mixda._validation import Array
 from mixda.report._facts import Facts, Predictions
 from mixda.report._svg import cut, listing, percent, significant
@@ -121,13 +127,17 @@ def _has_verdict(facts: Facts) -> bool:
 def _estimate(facts: Facts) -> str:
     trust = facts.model.trust or {}
     if trust.get("accuracy") is not None:
-        return str(describe_trust(trust, percent))
+        return str(describe_trust_in_rows(trust, facts.target_name, _share_far(facts), percent))
     return (
         "Nobody has estimated how often this model is right, and without labels of the target "
         "its own probabilities are no proof. Before relying on it, label some fifty rows of "
         f"{facts.target_name} by hand, taken at random, and make this report again with them "
         f"(--data and --label on the command line, X and y in Python). {trust_reason(trust)}"
     ).rstrip()
+
+
+def _share_far(facts: Facts) -> float:
+    return 0.0 if facts.predictions is None else float(facts.predictions.far.mean())
 
 
 def _measured(facts: Facts, found: Predictions) -> str:
@@ -177,9 +187,9 @@ def cards(facts: Facts) -> list[Card]:
             Card("Of that distance, left after adapting", percent(left), "as the mixtures see it")
         )
     if found is not None:
-        note = f"of {plural(len(found), 'sample')}"
+        note = f"of {plural(len(found), 'sample')}; a new class in {facts.target_name} is not seen"
         far = percent(float(found.far.mean())) if found.far.any() else "none"
-        items.append(Card("Far from everything known", far, note))
+        items.append(Card("Far from the sources and the target", far, note))
     return items
 
 
@@ -188,6 +198,9 @@ def _trust_card(facts: Facts) -> Card:
     declined = "; adaptation was declined" if trust.get("declined") else ""
     if trust.get("accuracy") is None:
         return Card("Accuracy, estimated", "unknown", f"no estimate was made{declined}")
+    if not estimate_holds(_share_far(facts)):
+        note = f"that of {facts.target_name} does not hold for these samples{declined}"
+        return Card("Accuracy, estimated", "unknown", note)
     note = (trust_range(trust, percent) or "without labels of the target") + declined
     return Card("Accuracy, estimated", percent(trust["accuracy"]), note)
 
@@ -204,7 +217,7 @@ def signs(facts: Facts) -> list[Sign]:
     """Return what speaks for and against the result, without any label of the target."""
     found = [_farness(facts), _closeness(facts), _shared_atoms(facts), _missing_classes(facts)]
     if facts.predictions is not None:
-        found += [_certainty(facts, facts.predictions), _strangers(facts.predictions)]
+        found += [_certainty(facts, facts.predictions), _strangers(facts, facts.predictions)]
     return [sign for sign in found if sign is not None]
 
 
@@ -322,7 +335,8 @@ def _certainty(facts: Facts, found: Predictions) -> Sign:
     return Sign("note" if oversure else "good", text + oversure)
 
 
-def _strangers(found: Predictions) -> Sign:
+def _strangers(facts: Facts, found: Predictions) -> Sign:
+    """Say how many are far; that the target's own samples are not far is so by construction."""
     far = float(found.far.mean())
     if far > _MANY_FAR:
         return Sign(
@@ -330,18 +344,9 @@ def _strangers(found: Predictions) -> Sign:
             f"{percent(far)} of the samples are far from everything the model knows; their labels "
             "are guesses. Look at them before using the rest.",
         )
-    if far == 0:
-        return Sign("good", "No sample is far from what the model knows.")
-    return Sign("good", f"Few samples ({percent(far)}) are far from what the model knows.")
-
-
-def plural(n: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun.
-
-    Examples
-    --------
-    >>> from mixda.report._words import plural
-    >>> plural(1, "class", "classes"), plural(1200, "sample")
-    ('1 class', '1,200 samples')
-    """
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+    who = "No sample is" if far == 0 else f"Few samples ({percent(far)}) are"
+    return Sign(
+        "note",
+        f"{who} unlike both the sources and {facts.target_name}, the target that the model was "
+        "adapted to. A new class inside that target is not found this way.",
+    )
