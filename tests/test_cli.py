@@ -660,7 +660,9 @@ def test_the_estimate_is_for_the_target_only(home, tmp_path, capsys, plain):
         assert run(["predict", str(model), str(data), "--json", "-o", out]) == 0
         found = json.loads(capsys.readouterr().out)
         assert (found["far"], found["estimate"]) == (n_far, expected)
-        holds = "This holds for plant, the target that the model was adapted to" in found["trust"]
+        holds = (
+            "The estimate is for plant, the target that the model was adapted to" in found["trust"]
+        )
         assert holds is (n_far == 4)
         assert ("right for 90%" in found["trust"]) is holds
     rows.head(1).to_csv(data, index=False)

@@ -180,7 +180,7 @@ def test_the_estimate_is_that_of_the_target_only(model, write):
         rows[:n_far] += 1e3
         words = Page(write(value, rows)).words
         assert ("right for 93 % of its samples" in words) is holds
-        assert ("This holds for new site, the target that the model was" in words) is holds
+        assert ("The estimate is for new site, the target that the model was" in words) is holds
         sentence = "estimated for new site, the target that the model was adapted to, does not hold"
         assert (sentence in words) is not holds
         assert ("Accuracy, estimated 93 %" in words) is holds

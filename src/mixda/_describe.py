@@ -127,8 +127,8 @@ def describe_trust_in_rows(
     --------
     >>> from mixda._describe import describe_trust_in_rows
     >>> print(describe_trust_in_rows({"accuracy": 0.9}, "plant", far=0.01))
-    Estimated without any label of the target: right for 90% of its samples. This holds for plant, \
-the target that the model was adapted to, not for other data.
+    Estimated without any label of the target: right for 90% of its samples. The estimate is \
+for plant, the target that the model was adapted to, not for other data.
     >>> print(describe_trust_in_rows({"accuracy": 0.9}, "plant", far=0.4))
     The accuracy estimated for plant, the target that the model was adapted to, does not hold \
 here: 40% of the rows are far from everything the model knows.
@@ -137,7 +137,7 @@ here: 40% of the rows are far from everything the model knows.
         return describe_trust(trust, percent)
     who = f"{target}, the target that the model was adapted to,"
     if estimate_holds(far):
-        return f"{describe_trust(trust, percent)} This holds for {who} not for other data."
+        return f"{describe_trust(trust, percent)} The estimate is for {who} not for other data."
     return (
         f"The accuracy estimated for {who} does not hold here: {percent(far)} of the rows are far "
         "from everything the model knows."
