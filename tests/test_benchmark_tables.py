@@ -110,6 +110,7 @@ def test_csv_has_the_numbers_and_latex_its_commands(tmp_path):
     assert float(found["WBT", "y"]["mean"]) == pytest.approx(55.0)
     assert found["WBT", "average"]["below_source_only"] == "1"
     assert found["WBT", "x"]["below_source_only"] == "0"
+    assert {method for method, _ in found if "Target" in method} == {"TargetOnly (oracle)"}
     latex = benchmark.table(tmp_path, "latex")
     assert r"\textbf{90.00 $\pm$ 5.00}" in latex
     assert r"55.00 $\pm$ 5.00 $\blacktriangledown$" in latex
@@ -258,7 +259,11 @@ def test_compare_puts_ours_beside_the_published(tmp_path):
     # gain over source-only: ours 72.5 − 75, published 92.30 − 74.31
     assert lines["WBT"][3] == "−2.50 / 17.99 (−20.49)"
     rows = list(csv.DictReader(io.StringIO(benchmark.compare(tmp_path, "csv"))))
-    assert {row["published"] for row in rows if row["method"] == "TargetOnly"} == {""}
+    oracle = [row["published"] for row in rows if row["method"] == "TargetOnly (oracle)"]
+    assert oracle == [""] * 3
+    for text in (benchmark.compare(tmp_path), benchmark.compare(tmp_path, "latex")):
+        assert "TargetOnly (oracle)" in text
+        assert "(oracle) is trained on target labels: an upper bound" in text
     make_run(tmp_path / "other", suite="toy")
     with pytest.raises(ValueError, match="no suite with published figures"):
         benchmark.compare(tmp_path / "other")
@@ -359,7 +364,7 @@ def test_lighter_draws_means_and_two_deviations_against_sizes(tmp_path, monkeypa
     lighter(tmp_path, "WBT", {2: [0.5, 0.7], 4: [0.9, 0.9]})
     lighter(tmp_path, "GMMWBT", {2: [0.8, 1.0]})
     ax = drawn(monkeypatch, tmp_path)["lighter"].axes[0]
-    assert labels(ax) == ["GMMWBT", "WBT"]
+    assert labels(ax) == ["GMMWBT (MAP)", "WBT"]
     curve, _, (bars,) = ax.containers[1].lines
     np.testing.assert_allclose(curve.get_xydata(), [[2, 60], [4, 90]])
     # 60 ± 2 · 10, 90 ± 0
@@ -394,6 +399,7 @@ def test_better_draws_the_mean_curve_and_stars_at_what_was_learned(tmp_path, mon
         "atoms (GMMDaDiL)",
         "sources, then transport (GMMWBT)",
     ]
+    assert ax.get_ylabel() == "accuracy (MAP) on the target in %, ± 2 std"
     curves = [container.lines[0].get_xydata().tolist() for container in ax.containers]
     np.testing.assert_allclose(curves, [[[0, 30], [1, 40]], [[0, 10], [1, 30]]])
     stars = next(c for c in ax.collections if c.get_label() == "learned λ*")

@@ -16,6 +16,7 @@ from mixda._files import write_atomically
 from mixda._validation import Array, check_choice
 from mixda.benchmark._ablations import free_settings
 from mixda.benchmark._cells import Record, digest, read_records, slug
+from mixda.benchmark._methods import METHODS
 from mixda.benchmark._summary import (
     Ranking,
     cliques,
@@ -131,7 +132,7 @@ def draw_ranking(axes: Any, ranking: Ranking) -> None:
 
 def draw_lighter(ax: Any, records: Sequence[Record]) -> None:
     """Draw accuracy against the number of components or points (figure 5, lighter)."""
-    for i, (name, members) in enumerate(_by(records, _label).items()):
+    for i, (name, members) in enumerate(_by(records, _map_label).items()):
         _curve(ax, members, "size", lambda r: 100.0 * r["accuracy"], name, i)
     ax.set_xlabel("components K (GMM-…), points n (DaDiL, WBT)")
     _label_accuracy(ax)
@@ -153,12 +154,12 @@ def draw_better(ax: Any, records: Sequence[Record]) -> None:
             style = {"marker": "*", "s": 110, "color": color, "edgecolor": "black"}
             ax.scatter(own[:, 0], 100.0 * own[:, 1], label="learned λ*", zorder=4, **style)
     ax.set_xlabel("λ0")
-    _label_accuracy(ax)
+    _label_accuracy(ax, " (MAP)")
     _finish(ax, records, "Better")
 
 
-def _label_accuracy(ax: Any) -> None:
-    ax.set_ylabel("accuracy on the target in %, ± 2 std")
+def _label_accuracy(ax: Any, decision: str = "") -> None:
+    ax.set_ylabel(f"accuracy{decision} on the target in %, ± 2 std")
     ax.set_ylim(top=min(ax.get_ylim()[1], 101.0))
 
 
@@ -255,6 +256,11 @@ def _label(record: Record) -> str:
     """Return the name of a curve: the method, and the settings that a user chose."""
     cell = record["cell"]
     return line_name({**cell, "settings": free_settings(cell)})
+
+
+def _map_label(record: Record) -> str:
+    """Return the name of a curve of accuracies, with the decision where there could be another."""
+    return _label(record) + (" (MAP)" if METHODS[record["cell"]["method"]].mixture else "")
 
 
 def _by(records: Sequence[Record], name: Callable[[Record], Any]) -> dict[Any, list[Record]]:

@@ -25,6 +25,7 @@ from mixda.benchmark._summary import (
 
 FORMATS = ("markdown", "latex", "csv")
 BELOW = "▼"
+_ORACLE = "(oracle) is trained on target labels: an upper bound, not ranked."
 
 Lines = list[list[str]]
 
@@ -105,9 +106,8 @@ def _formatted(one: Table, ranking: Ranking, style: _Style) -> str:
                 if baseline is not None and means[i, j] < baseline[j] - 1e-9:
                     cells[j] += style.below
                     any_below = True
-        name = style.text(row.name + (" (oracle)" if row.oracle else ""))
         ends = [style.text(_number(x)) for x in (ranks.get(row.name, np.nan), row.seconds)]
-        body.append([name, *cells, *ends])
+        body.append([style.text(_shown(row)), *cells, *ends])
     return style.page(_title(one), header, body, _notes(one, ranking, any_below))
 
 
@@ -116,7 +116,7 @@ def _notes(one: Table, ranking: Ranking, any_below: bool) -> list[str]:
     if any_below:
         notes.append(f"{BELOW} below source-only: adapting did harm there.")
     if any(row.oracle for row in one.lines):
-        notes.append("(oracle) is trained on target labels: an upper bound, not ranked.")
+        notes.append(_ORACLE)
     if any(not row.ranked for row in one.lines):
         notes.append(
             "Ranks and tests count every method once, the mixture methods by their classifier on "
@@ -164,6 +164,11 @@ def _title(one: Table) -> str:
     reduced = f", at most {one.rows} rows per domain" if one.rows else ""
     seeds = "one seed" if one.n_seeds == 1 else f"mean ± std over {one.n_seeds} seeds"
     return f"{one.suite}: accuracy in %, {seeds}, features {one.features}{reduced}"
+
+
+def _shown(row: Row) -> str:
+    """Return the name of a line, upper bounds marked as such in every table."""
+    return f"{row.name} (oracle)" if row.oracle else row.name
 
 
 def _entry(row: Row, t: int, n_seeds: int, style: _Style) -> str:
@@ -253,10 +258,12 @@ def _comparison(one: Table, style: _Style) -> str:
         plain = find_figure(one.suite, "SourceOnly")
         published_gain = None if figure is None or plain is None else figure - plain
         cells += [_beside(row.average, figure), _beside(gain, published_gain)]
-        body.append([style.text(text) for text in (row.name, *cells)])
+        body.append([style.text(text) for text in (_shown(row), *cells)])
     header = ["method", *one.targets, "average", "gain over source-only"]
     notes = ["Ours / published (difference), in points. Published: table 2 of the GMM-DaDiL paper."]
     notes.append(PUBLISHED[one.suite].note)
+    if any(row.oracle for row in one.lines):
+        notes.append(_ORACLE)
     notes.append("The published deep methods are end-to-end; ours work on frozen features.")
     notes.append(_origin(one))
     return style.page(_title(one), header, body, [note for note in notes if note])
@@ -279,7 +286,7 @@ def _tidy(tables: Sequence[Table]) -> list[dict[str, Any]]:
         base = one.source_only
         for row in one.lines:
             shared = {"suite": one.suite, "features": one.features, "rows": one.rows or ""}
-            shared["method"] = row.name
+            shared["method"] = _shown(row)
             for t, target in enumerate([*one.targets, "average"]):
                 last = t == len(one.targets)
                 mean = row.average if last else row.means[t]
@@ -310,7 +317,7 @@ def _tidy_comparison(tables: Sequence[Table]) -> list[dict[str, Any]]:
                 lines.append(
                     {
                         "suite": one.suite,
-                        "method": row.name,
+                        "method": _shown(row),
                         "target": target or "average",
                         "ours": _plain(ours),
                         "published": "" if figure is None else figure,
