@@ -11,6 +11,7 @@ from mixda.datasets import (
     load_cstr,
     load_cwru,
     load_digits4,
+    load_domains,
     load_gas_drift,
     load_office_caltech,
 )
@@ -191,3 +192,15 @@ def test_a_file_without_records_is_not_cwru(tmp_path):
 def test_unknown_features_are_answered_with_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match="features must be one of 'efficientnet', 'inception'"):
         load_office_caltech("decaf", data_home=tmp_path)
+
+
+def test_a_file_of_the_plant_keeps_its_runs_and_axes_as_own_data(tmp_path):
+    runs = np.array([0, 0, 1, 1])
+    _write(tmp_path / "mine.npz", y=np.array([0, 6, 0, 6]), run=runs, idv_magnitude=np.ones(4))
+    data = load_domains(tmp_path / "mine.npz")
+    np.testing.assert_array_equal(data.block, runs)
+    assert data.sample_shape == (3, 2)  # variables first, as networks take them
+    np.testing.assert_array_equal(data.X[0], [0, 3, 1, 4, 2, 5])
+    assert data.class_names == ("normal", "IDV 6")
+    with pytest.raises(ValueError, match=r"samples of shape \(2, 3\), which have no columns"):
+        load_domains(tmp_path / "mine.npz", drop=["x0"])

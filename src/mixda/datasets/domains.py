@@ -16,6 +16,7 @@ from mixda.datasets._layouts import (
     read_table,
 )
 from mixda.datasets._npz import LAYOUT, read_all_arrays, read_domains
+from mixda.datasets.tep import load_tep
 from mixda.tables import Table, open_table
 
 
@@ -36,7 +37,7 @@ def load_domains(
         One table, or a folder of tables, with a column that names the domain of each row; or a
         folder with one table per domain, named as the domain (a table may itself be a folder of
         files); or an npz with ``X, y, d`` and perhaps ``doms`` and ``cls``, the names that codes
-        in ``d`` and ``y`` stand for.
+        in ``d`` and ``y`` stand for. A file of `generate_tep` is read by `load_tep`.
     label : str, optional
         Column of the classes; by default label, class, target or y. In an npz, ``y``.
     domain : str, optional
@@ -78,6 +79,8 @@ def load_domains(
             f"{place} does not exist; give a folder with one table per domain, or one table."
         )
     if _is_benchmark_file(place) and label in (None, "y") and domain in (None, "d"):
+        if _is_tep_file(place) and not (features or drop):
+            return load_tep(path=place)
         return read_domains(place, description, **options)
     table = open_table(place)  # checks that all files have the same columns
     entries = _entries(place, table)
@@ -94,6 +97,11 @@ def load_domains(
 
 def _is_benchmark_file(path: Path) -> bool:
     return path.suffix.lower() == ".npz" and set(read_all_arrays(path, LAYOUT)) == set(LAYOUT)
+
+
+def _is_tep_file(path: Path) -> bool:
+    """Say whether `generate_tep` made it: variables are its last axis, and a run is a block."""
+    return len(read_all_arrays(path, ("run", "idv_magnitude"))) == 2
 
 
 def _entries(place: Path, table: Table) -> list[Path]:
