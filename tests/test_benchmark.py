@@ -61,6 +61,29 @@ def test_second_run_repeats_nothing_and_new_settings_are_new_cells(tmp_path):
     assert (more.n_run, more.n_found) == (2, 4)
 
 
+def test_settings_that_are_the_defaults_are_no_other_method(tmp_path):
+    arguments = {"suite": "toy", "methods": ["GMMWBT"], "seeds": 1, "out": tmp_path, "rows": 60}
+    benchmark.run(**arguments)
+    summary = benchmark.run(**arguments, settings={"GMMWBT": {"n_components": 3, "reg": 0}})
+    assert (summary.n_run, summary.n_found, summary.n_failed) == (0, 1, 0)
+
+
+def test_runs_side_by_side_share_the_cells(tmp_path, monkeypatch):
+    """A second run, begun while the first is at its first cell, leaves it nothing else to do."""
+    arguments = {"suite": "toy", "methods": ["SourceOnly"], "seeds": 5, "out": tmp_path, "rows": 60}
+    fits = []
+
+    def work(*given):
+        fits.append(given)
+        if len(fits) == 1:
+            benchmark.run(**arguments)
+        return _work._accuracy(*given)
+
+    monkeypatch.setitem(_work._EXPERIMENTS, "accuracy", work)
+    benchmark.run(**arguments)
+    assert len(fits) == 6
+
+
 def test_killed_run_goes_on_without_loss_or_repetition(tmp_path):
     """SIGKILL of two workers at a random moment between the first features and the last cells."""
     methods, seeds = ["SourceOnly", "GMMOTDA", "GMMWBT"], 4
@@ -515,7 +538,14 @@ def test_ablations_vary_what_they_say(tmp_path):
         ({"targets": ["moon"]}, "there is no domain 'moon'; the domains are"),
         ({"features": "magic"}, "features must be one of 'raw'"),
         ({"settings": {"WBT": {"points": 3}}}, "WBT has no setting 'points'; it has beta"),
-        ({"settings": {"WBT": {"classifier": object}}}, "settings must be numbers, words, lists"),
+        ({"settings": {"WBT": {"classifier": object}}}, "settings must be finite numbers, words"),
+        ({"settings": {"WBT": {"reg": float("nan")}}}, "settings must be finite numbers"),
+        ({"settings": {"WBT": {"beta": [1.0, float("inf")]}}}, "settings must be finite numbers"),
+        ({"features": ""}, "features must be one of 'raw'"),
+        ({"out": ""}, "out is empty; name a folder"),
+        ({"suite": ""}, "there is no suite '' and no such file"),
+        ({"suite": "lighter", "methods": None, "data": ""}, "there is no suite ''"),
+        ({"n_jobs": 0}, "jobs must be a number of processes, or -1 for all, got 0"),
         ({"settings": {"WJDOT": {"n_iter": 3}}}, "settings are given for WJDOT, which is not run"),
         ({"head": "tree"}, "head must be one of 'logistic', 'svc'"),
         ({"data": "cwru"}, "data is for the ablations lighter, better, .* toy has its own"),

@@ -513,3 +513,27 @@ def test_command_line_says_that_cells_failed(tmp_path):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 3
     assert "failed: n_components must be" in result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (["--out", ""], "out is empty"),
+        (["--features", ""], "features must be one of"),
+        (["--columns", ""], "--columns names no column"),
+        (["--drop", ","], "--drop names no column"),
+        (["--label", ""], "label: that is for reading your own data"),
+        (["--targets", ","], "no target was given"),
+        (["--jobs", "0"], "jobs must be a number of processes"),
+        (["--set", "JCPOT.reg=NaN"], "settings must be finite numbers"),
+    ],
+)
+def test_command_line_refuses_empty_options_and_makes_nothing(
+    option, sentence, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "toy", "--methods", "JCPOT", "--seeds", "1", "--rows", "60", *option]
+    error = CliRunner().invoke(app, run).exception
+    assert isinstance(error, ValueError)
+    assert str(error).startswith(sentence)
+    assert not list(tmp_path.iterdir())

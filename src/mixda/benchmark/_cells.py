@@ -103,6 +103,13 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40] or "x"
 
 
+def check_folder(out: str | Path) -> Path:
+    """Return the folder to write to; an empty text would be the one where one happens to be."""
+    if not str(out).strip():
+        raise ValueError("out is empty; name a folder (. for this one), or leave it out.")
+    return Path(out)
+
+
 def is_done(folder: Path, cell: Cell) -> bool:
     """Whether the cell has been finished in this folder; one that is damaged has not."""
     path = _path(folder, cell)

@@ -15,7 +15,7 @@ import numpy as np
 from mixda._files import write_atomically
 from mixda._validation import Array, check_choice
 from mixda.benchmark._ablations import free_settings
-from mixda.benchmark._cells import Record, digest, read_records, slug
+from mixda.benchmark._cells import Record, check_folder, digest, read_records, slug
 from mixda.benchmark._methods import METHODS
 from mixda.benchmark._summary import (
     Ranking,
@@ -72,7 +72,7 @@ def figure(
     check_choice(format, "format", FORMATS)
     check_choice(embedding, "embedding", (*EMBEDDINGS, None))
     folder = Path(folder)
-    home = folder / "figures" if out is None else Path(out)
+    home = folder / "figures" if out is None else check_folder(out)
     records = [record for record in read_records(folder) if "error" not in record]
     drawn = {}
     ranking = rank_methods(one_per_suite(summarize(records, score)))

@@ -125,6 +125,28 @@ def make_method(name: str, settings: Mapping[str, Any], seed: int) -> Any:
     return model.set_params(random_state=seed, **{**method.fixed, **settings})
 
 
+def without_defaults(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that differ from a method's defaults: the others are no other method.
+
+    Examples
+    --------
+    >>> from mixda.benchmark._methods import without_defaults
+    >>> without_defaults("GMMWBT", {"n_components": 3, "beta": 2})
+    {'beta': 2}
+    """
+    defaults = make_method(name, {}, 0).get_params(deep=False) if settings else {}
+    return {
+        parameter: value
+        for parameter, value in settings.items()
+        if parameter not in defaults or not _is_equal(value, defaults[parameter])
+    }
+
+
+def _is_equal(value: Any, default: Any) -> bool:
+    """Say whether two settings mean the same; 1 is 1.0, but not True."""
+    return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
+
+
 def parameters_of(model: Any) -> dict[str, Any]:
     """Return all hyper-parameters of an estimator that a file can hold, but not its seed or folder.
 

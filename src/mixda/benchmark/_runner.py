@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ from mixda._progress import Progress
 from mixda._validation import check_choice, check_positive_int
 from mixda._words import listed
 from mixda.benchmark._ablations import ablation_cells
-from mixda.benchmark._cells import Cell, Record, digest, is_done, slug, sweep
+from mixda.benchmark._cells import Cell, Record, check_folder, digest, is_done, slug, sweep
 from mixda.benchmark._features import FEATURES, check_backbone, is_whole, recipe
 from mixda.benchmark._methods import (
     HEADS,
@@ -27,6 +29,7 @@ from mixda.benchmark._methods import (
     check_methods,
     make_method,
     parameters_of,
+    without_defaults,
 )
 from mixda.benchmark._suites import ABLATIONS, SUITES, find_suite, fingerprint, own_name, thin
 from mixda.benchmark._work import give_up, prepare_features, run_cell
@@ -144,16 +147,19 @@ def run(
     """
     seeds = check_positive_int(seeds, "seeds")
     check_choice(head, "head", HEADS)
+    out = check_folder(out)
+    _check_jobs(n_jobs)
     is_ablation = suite in ABLATIONS
     _check_use(suite, is_ablation, data)
-    source = (data or "cwru") if is_ablation else suite
+    source = ("cwru" if data is None else data) if is_ablation else suite
     reading = {"label": label, "domain": domain, "features": columns, "drop": drop}
     reading["missing"] = missing
-    found = find_suite(source, {name: value for name, value in reading.items() if value})
-    features = check_choice(features or found.features, "features", FEATURES)
+    given = {name: value for name, value in reading.items() if value not in (None, (), [])}
+    found = find_suite(source, given)
+    features = check_choice(found.features if features is None else features, "features", FEATURES)
     check_backbone(features)
     if source not in SUITES:
-        _check_apart(Path(out), Path(source).expanduser())
+        _check_apart(out, Path(source).expanduser())
     samples = thin(found.load(), rows)
     if source not in SUITES:
         source = own_name(source)
@@ -168,13 +174,20 @@ def run(
     base = Cell(suite, source, features, rows, fingerprint(samples), "", "", 0, {}, head)
     base = replace(base, recipe=recipe(features))
     chosen = None if methods is None else check_methods(methods)
-    given = {check_methods([name])[0]: dict(values) for name, values in (settings or {}).items()}
+    chosen_settings = {
+        check_methods([name])[0]: dict(values) for name, values in (settings or {}).items()
+    }
     if is_ablation:
-        cells = ablation_cells(base, samples, names, chosen, seeds, given)
+        cells = ablation_cells(base, samples, names, chosen, seeds, chosen_settings)
     else:
-        cells = _grid(base, names, chosen or list(SHALLOW), seeds, given)
-    _check_settings(given, cells)
-    return _run_cells(Path(out).absolute(), _resolved(cells), samples, n_jobs, dask, verbose)
+        cells = _grid(base, names, chosen or list(SHALLOW), seeds, chosen_settings)
+    _check_settings(chosen_settings, cells)
+    return _run_cells(out.absolute(), _resolved(cells), samples, n_jobs, dask, verbose)
+
+
+def _check_jobs(n_jobs: int) -> None:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"jobs must be a number of processes, or -1 for all, got {n_jobs!r}.")
 
 
 def _check_use(suite: str, is_ablation: bool, data: str | None) -> None:
@@ -242,10 +255,11 @@ def _check_settings(given: Mapping[str, Any], cells: Sequence[Cell]) -> None:
     if unused:
         raise ValueError(f"settings are given for {', '.join(sorted(unused))}, which is not run.")
     try:
-        digest(given)
-    except TypeError:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError):
         raise ValueError(
-            f"settings must be numbers, words, lists or None, which a file can hold, got {given!r}."
+            "settings must be finite numbers, words, lists or None, which a file can hold, got "
+            f"{given!r}."
         ) from None
 
 
@@ -256,8 +270,9 @@ def _grid(
     seeds: int,
     settings: Mapping[str, Mapping[str, Any]],
 ) -> list[Cell]:
+    own = {m: without_defaults(m, settings.get(m, {})) for m in methods}
     return [
-        replace(base, target=target, method=m, seed=seed, settings=dict(settings.get(m, {})))
+        replace(base, target=target, method=m, seed=seed, settings=own[m])
         for target in targets
         for m in methods
         for seed in range(seeds)
@@ -308,6 +323,9 @@ def _run_cells(
                 give_up(folder, cell, reason, about)
                 failures.append(reason)
         ready = [cell for cell in waiting if unmade.get(cell.target) is None]
+        random.SystemRandom().shuffle(
+            ready
+        )  # so that runs side by side in one folder share the cells
         jobs = [(run_cell, (folder, cell, paths[cell.target], about)) for cell in ready]
         failures += [x for x in _work(jobs, "cells", n_jobs, verbose) if x is not None]
     return RunSummary(
@@ -316,7 +334,7 @@ def _run_cells(
         n_run=len(waiting) - len(failures),
         n_found=len(cells) - len(waiting),
         n_failed=len(failures),
-        errors=tuple(dict.fromkeys(failures)),
+        errors=tuple(sorted(set(failures))),
     )
 
 

@@ -71,7 +71,7 @@ def find_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
                 "out, or give the path of your data."
             )
         return SUITES[name]
-    if not Path(name).expanduser().exists():
+    if not (name.strip() and Path(name).expanduser().exists()):
         raise ValueError(
             f"there is no suite {name!r} and no such file; there are "
             f"{', '.join([*SUITES, *ABLATIONS])}, or the path of your own data."

@@ -48,8 +48,8 @@ def run_suite(
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="Folder of the run; finished cells there are kept.")
-    ] = _HOME,
+        str, typer.Option(metavar="PATH", help="Folder of the run; finished cells there are kept.")
+    ] = str(_HOME),
     methods: Annotated[
         str | None,
         typer.Option(
@@ -115,8 +115,8 @@ def run_suite(
         data=data,
         label=label,
         domain=domain,
-        columns=split_names(columns),
-        drop=split_names(drop) or (),
+        columns=_names(columns, "--columns"),
+        drop=_names(drop, "--drop") or (),
         missing=missing,
         n_jobs=jobs,
         dask=dask,
@@ -161,7 +161,7 @@ def print_comparison(
 def draw_figures(
     folder: Folder = _HOME,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the figures [FOLDER/figures].")
+        str | None, typer.Option(metavar="PATH", help="Folder of the figures [FOLDER/figures].")
     ] = None,
     format: Annotated[str, typer.Option(help="svg, png or pdf.")] = "svg",
     embedding: Annotated[
@@ -174,6 +174,13 @@ def draw_figures(
     """Draw the critical-difference diagram and the ablations that the run holds."""
     for path in benchmark.figure(folder, out, format, embedding, score):
         typer.echo(path)
+
+
+def _names(values: list[str] | None, option: str) -> list[str] | None:
+    names = split_names(values)
+    if values and names is None:
+        raise ValueError(f"{option} names no column; give names, comma-separated, or leave it out.")
+    return names
 
 
 def _show(text: str, output: Path | None) -> None:
