@@ -311,10 +311,17 @@ def test_cells_that_a_table_cannot_use_are_named(tmp_path, damage):
     for show in (benchmark.table, benchmark.figure):
         with pytest.raises(ValueError, match=rf"{path.name} is no cell of a benchmark, or it is"):
             show(tmp_path)
+
+
+def test_cell_without_its_score_is_named_and_run_again(tmp_path):
+    benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60)
+    (path,) = (tmp_path / "cells").iterdir()
     record = json.loads(path.read_bytes())
     path.write_text(json.dumps({k: v for k, v in record.items() if k != "accuracy"}))
     with pytest.raises(ValueError, match="is no cell of a benchmark"):
         benchmark.table(tmp_path)
+    assert benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60).n_run == 1
+    assert "| SourceOnly |" in benchmark.table(tmp_path)
 
 
 def test_missing_torch_is_said_before_any_work(tmp_path, monkeypatch):
