@@ -65,11 +65,12 @@ ifdef MIXDA_DATA
 	@$(call run,digits4 --rows 300 --seeds 1)
 	@$(call run,gas-drift --rows 200 --seeds 1)
 	@$(call run,cstr --rows 260 --seeds 1)
-	@set -e; for suite in cwru gas-drift cstr; do \
+	@set -e; for suite in cwru cstr; do \
 		$(call run,$$suite --rows 200 --methods AutoMSDA --seeds 1); done
 	@set -e; for suite in $(ABLATIONS); do $(call run,$$suite --seeds 1); done
 	@echo; echo "AutoMSDA on raw features, and deep methods on digits, reduced"
-	@$(BIN)/python benchmarks/selection.py --sets scanners,cstr --seeds 1 --out out/bench-selection
+	@$(BIN)/python benchmarks/selection.py --sets scanners --seeds 1 --jobs $(JOBS) \
+		--out out/bench-selection
 	@$(BIN)/python benchmarks/deep_feature_mode.py --data digits --seeds 1 --rows 100 \
 		--epochs 2 --pretrain-epochs 2
 else
