@@ -9,26 +9,32 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda._progress import Progress
 from mixda._validation import Array, check_number, check_positive_int
 from mixda.estimators._base import MultiSourceClassifier, Source
-from mixda.estimators._encoders import DomainEncoder, MLPEncoder
+from mixda.estimators._encoders import DomainEncoder
 from mixda.estimators._mixtures import DOUBT, vote
 from mixda.estimators.baselines import SourceOnly
-from mixda.estimators.gmm import GMMDaDiL
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Chain, Doubt, Rule, Softmax
+from mixda.selection._experts import (
+    RAW,
+    SCALES,
+    Expert,
+    Problem,
+    experts_of,
+    fit_expert,
+    reduction,
+    stack,
+)
 from mixda.selection.proportions import compare_to_sources
-from mixda.selection.scores import Ids, fitted_clone, pseudo_tasks, reversed_roles
+from mixda.selection.scores import Ids, pseudo_tasks, reversed_roles
 from mixda.selection.trust import (
     SOURCE_ONLY,
     Fold,
@@ -42,33 +48,7 @@ from mixda.selection.trust import (
 
 Committees = dict[str, tuple[str, ...]]  # a candidate's name and the names of its experts
 
-_RAW = "features as given"
-_SCALES = {"sources": "common scale", "domain": "own scale"}
-_SPACES = ("features", "discriminants", "network")
-_STEPS = 10  # of every dictionary; more gave no better averages
-_MOST_FEATURES = 200  # more are reduced to principal components
 _CLEARLY = 0.02  # better on left-out sources, in mean accuracy
-_BATCHES = 400  # of 200 samples in the training of a network, in at most 40 passes
-
-
-class Expert(NamedTuple):
-    """An estimator and the view of the samples that it works on."""
-
-    view: str
-    estimator: Any
-
-
-class Problem(NamedTuple):
-    """Samples of all domains in several views, classes as integers (-1: masked), ids."""
-
-    views: dict[str, Array]
-    codes: Ids
-    ids: Ids
-
-    def rows(self, rows: NDArray[np.intp]) -> Problem:
-        """Return some of the rows only."""
-        views = {name: Z[rows] for name, Z in self.views.items()}
-        return Problem(views, self.codes[rows], self.ids[rows])
 
 
 class AutoMSDA(MultiSourceClassifier):
@@ -173,9 +153,9 @@ class AutoMSDA(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         level = check_number(self.level, "level", most=1)
-        problem = _stack(sources, target)
-        experts = {SOURCE_ONLY: Expert(_RAW, SourceOnly(scale="sources"))}
-        self._encoders: dict[str, DomainEncoder] = {_RAW: DomainEncoder(None, None)}
+        problem = stack(sources, target)
+        experts = {SOURCE_ONLY: Expert(RAW, SourceOnly(scale="sources"))}
+        self._encoders: dict[str, DomainEncoder] = {RAW: DomainEncoder(None, None)}
         if target is None:
             self._keep(experts, (SOURCE_ONLY,), problem, 1.0)
             return
@@ -214,32 +194,22 @@ class AutoMSDA(MultiSourceClassifier):
         """
         if self.candidates is not None:
             named = _check_candidates(self.candidates)
-            return {name: Expert(_RAW, named[name]) for name in named}
-        X, n = problem.views[_RAW], int((problem.ids >= 0).sum())
-        experts = {}
-        for scale, view in _SCALES.items():
-            encoder = DomainEncoder(scale, _reduction(n, X.shape[1], self._seed), self._seed)
-            problem.views[view] = encoder.fit_transform(
-                X, problem.codes[problem.ids >= 0], problem.ids
-            )
+            return {name: Expert(RAW, named[name]) for name in named}
+        X, is_source = problem.views[RAW], problem.ids >= 0
+        n = int(is_source.sum())
+        experts: dict[str, Expert] = {}
+        for scale, view in SCALES.items():
+            encoder = DomainEncoder(scale, reduction(n, X.shape[1], self._seed), self._seed)
+            problem.views[view] = encoder.fit_transform(X, problem.codes[is_source], problem.ids)
             self._encoders[view] = encoder
-            for space in _SPACES:
-                experts[f"{space}, {view}"] = Expert(
-                    view,
-                    GMMDaDiL(
-                        encoder=_encoder(space, n, self._seed),
-                        scale=None,
-                        classifier="product",
-                        n_iter=_STEPS,
-                    ),
-                )
+            experts |= experts_of(view, n, self._seed)
         return experts
 
     def _only_proportions(self, problem: Problem, rng: np.random.Generator) -> bool:
         """Return whether the target is like the sources but for the shares of its classes."""
         if self.candidates is not None:
             return False
-        Z, ids = problem.views[_SCALES["sources"]], problem.ids
+        Z, ids = problem.views[SCALES["sources"]], problem.ids
         sources = [(Z[ids == k], problem.codes[ids == k]) for k in np.unique(ids[ids >= 0])]
         likeness = compare_to_sources(sources, Z[ids < 0], len(self.classes_), rng)
         return likeness.only_proportions
@@ -251,7 +221,7 @@ class AutoMSDA(MultiSourceClassifier):
             return {SOURCE_ONLY: (SOURCE_ONLY,)}
         committees = {"all together": adapted}
         if self.candidates is None:
-            for view in _SCALES.values():
+            for view in SCALES.values():
                 committees[view] = tuple(name for name in adapted if experts[name].view == view)
         elif len(adapted) > 1:
             committees |= {name: (name,) for name in adapted}
@@ -379,7 +349,7 @@ class AutoMSDA(MultiSourceClassifier):
                 for done, (name, expert) in enumerate(experts.items()):
                     progress.update(done, name)
                     Z = problem.views[expert.view]
-                    yield delayed(_fit)(expert, same, Z, problem.codes, problem.ids)
+                    yield delayed(fit_expert)(expert, same, Z, problem.codes, problem.ids)
 
             fitted = Parallel(n_jobs=self.n_jobs)(jobs())
             progress.update(len(experts))
@@ -464,40 +434,3 @@ def _check_candidates(candidates: Any) -> dict[str, Any]:
     if SOURCE_ONLY in named:
         raise ValueError(f"the candidate {SOURCE_ONLY!r} is always there; give it another name.")
     return named
-
-
-def _reduction(n: int, d: int, seed: int) -> Any:
-    if d <= _MOST_FEATURES:
-        return None
-    return PCA(min(_MOST_FEATURES, n - 1), svd_solver="randomized", random_state=seed)
-
-
-def _encoder(space: str, n: int, seed: int) -> Any:
-    if space == "discriminants":
-        return LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
-    if space == "network":
-        passes = min(40, -(-200 * _BATCHES // n))
-        return MLPEncoder((64,), max_iter=passes, random_state=seed)
-    return None
-
-
-def _stack(sources: list[Source], target: Array | None) -> Problem:
-    samples = [Z for Z, _ in sources]
-    codes = [codes for _, codes in sources]
-    ids = [np.full(len(Z), k) for k, Z in enumerate(samples)]
-    if target is not None:
-        samples, codes = [*samples, target], [*codes, np.full(len(target), -1)]
-        ids.append(np.full(len(target), -1))
-    return Problem({_RAW: np.vstack(samples)}, np.concatenate(codes), np.concatenate(ids))
-
-
-def _fit(expert: Expert, same: Mapping[str, Any], Z: Array, y: Any, ids: Ids) -> Any:
-    known = expert.estimator.get_params(deep=False)
-    given = {name: value for name, value in same.items() if name in known and value is not None}
-    model = clone(expert.estimator).set_params(**given)
-    try:
-        return fitted_clone(model, Z, y, ids)
-    except ValueError:
-        if expert.view == _RAW or model.encoder is None:
-            raise
-        return fitted_clone(model.set_params(encoder=None), Z, y, ids)  # too few or flat samples
