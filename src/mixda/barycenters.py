@@ -330,9 +330,9 @@ def constant_beta(beta: Beta, clouds: Sequence[Array]) -> float | str:
     number = resolve_beta(beta, np.zeros((1, 1)))
     if len(clouds) > 1 and number > _LARGEST_BETA and number > _LARGEST_BETA * auto_beta(clouds):
         raise ValueError(
-            f"the weight of the labels, beta={number:g}, is more than {_LARGEST_BETA:g} times the "
-            "largest cost between components of the sources, so that rounding would erase their "
-            "features; use beta='auto', and look for outliers and other units in the target."
+            f"beta={number:g} is more than {_LARGEST_BETA:g} times the largest cost between "
+            "components of the sources, so that rounding would erase their features; look for "
+            "outliers or other units in the target, or, if you gave beta, use 'auto'."
         )
     return number
 
