@@ -1,5 +1,8 @@
 """AutoMSDA in hard places: rows of sources, experts that cannot be fitted or kept."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -70,3 +73,15 @@ def test_a_candidate_that_cannot_be_kept_is_refused_after_the_first_trial(candid
     with pytest.raises(ValueError, match="cannot be kept in a model"):
         model.fit(task.X, task.y, sample_domain=task.sample_domain)
     assert not fits
+
+
+def test_the_benchmark_of_the_choice_judges_every_candidate():
+    path = Path(__file__).parent.parent / "benchmarks" / "selection.py"
+    spec = importlib.util.spec_from_file_location("selection_benchmark", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    task = make_shifted_toy(random_state=2).as_task()
+    model = script.Judged(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    assert set(model.candidate_rules_) == set(model.scores_)
+    taken = model.candidate_rules_[model.choice_](task.X_target).argmax(axis=1)
+    assert np.array_equal(model.classes_[taken], model.predict(task.X_target))

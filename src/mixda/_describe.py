@@ -13,7 +13,7 @@ from mixda.transport import mw2
 
 Percent = Callable[[float], str]  # how a share is written
 
-_MANY_FAR = 0.1  # of the rows: such data are not the target that the estimate is for
+_OTHER_DATA = 0.1  # of the rows: such data are not the target that the estimate is for
 _NUMBERS = ("accuracy", "low", "high", "level")
 
 
@@ -115,7 +115,7 @@ def trust_numbers(model: AdaptedModel, far: float = 0.0) -> dict[str, Any] | Non
 
 def estimate_holds(far: float) -> bool:
     """Whether an estimate for the target can hold for rows of which this share is far."""
-    return far <= _MANY_FAR
+    return far <= _OTHER_DATA
 
 
 def describe_trust_in_rows(

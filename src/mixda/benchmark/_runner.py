@@ -323,9 +323,7 @@ def _run_cells(
                 give_up(folder, cell, reason, about)
                 failures.append(reason)
         ready = [cell for cell in waiting if unmade.get(cell.target) is None]
-        random.SystemRandom().shuffle(
-            ready
-        )  # so that runs side by side in one folder share the cells
+        random.SystemRandom().shuffle(ready)  # runs side by side then share the cells
         jobs = [(run_cell, (folder, cell, paths[cell.target], about)) for cell in ready]
         failures += [x for x in _work(jobs, "cells", n_jobs, verbose) if x is not None]
     return RunSummary(

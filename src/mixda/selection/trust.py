@@ -20,8 +20,8 @@ SOURCE_ONLY = "source only"  # the candidate that does not adapt
 _POWERS = (-4.0, 4.0)  # logarithms between which the power of the probabilities is sought
 _LEAST = 1e-12  # of a probability whose logarithm is taken
 _SPREAD = 0.18  # of the estimate's error, in units of sqrt(p (1 - p)) ...
-_OTHER_SHARES = 0.25  # of the samples would have to change their class
 _SURE = 0.004  # ... with this added to p (1 - p), so that no estimate is without doubt
+_OTHER_SHARES = 0.25  # of the samples would have to change their class
 
 
 @dataclass(frozen=True)
