@@ -19,7 +19,7 @@ endif
 .NOTPARALLEL:
 
 help:
-	@echo "make demo    adapt three labelled scanners to a fourth; prints a table, writes a page"
+	@echo "make demo    adapt three labeled scanners to a fourth; prints a table, writes a page"
 	@echo "make test    lint, type check, tests and doctests"
 	@echo "make lint    ruff and mypy only"
 	@echo "make docs    documentation in docs/_build/html"

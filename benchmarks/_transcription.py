@@ -1,8 +1,8 @@
 """What the authors' public code does for GMM-DaDiL, in torch: the system the engine must beat.
 
-Written from a description of its behaviour; no line of it is copied. It follows the toy notebook:
+Written from a description of its behavior; no line of it is copied. It follows the toy notebook:
 Adam 0.1 on means, variances, label logits and coordinates; at every step and for every domain a
-*fresh* barycentre (zero means, one-hot cyclic labels, at most ten rounds, `ot.emd` per atom), then
+*fresh* barycenter (zero means, one-hot cyclic labels, at most ten rounds, `ot.emd` per atom), then
 one differentiable pass with the plans frozen; beta = largest feature cost of each call; simplex
 projection; a floor on variances. The package of the same authors (PyDiL) differs by
 `init="normal"`, `loss_spread="variance"`, `domain_weights=False`; its learning-rate scheduler is
@@ -138,7 +138,7 @@ def _domain(mixture, dtype, domain_weights):
 
 
 def _domain_loss(domain, means, stds, labels, lam, settings, generator):
-    """SMW2² (or MW2² without labels) between a domain and its barycentre, plans frozen."""
+    """SMW2² (or MW2² without labels) between a domain and its barycenter, plans frozen."""
     weights, m_q, s_q, v_q = domain
     M, S, V = _barycenter(means, stds, labels, lam, settings, generator)
     if settings.loss_spread == "variance":

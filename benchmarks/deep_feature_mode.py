@@ -1,10 +1,10 @@
 """The deep methods in feature mode against their own source-only network, on real features.
 
 Run ``MIXDA_DATA=... python benchmarks/deep_feature_mode.py``. Every domain in turn is the target;
-features are standardised per domain (``--scale sources`` for the other way). All methods of a seed
+features are standardized per domain (``--scale sources`` for the other way). All methods of a seed
 start from the same source-only network. "source-only" has the epochs of the training and of the
 adaptation together, "start" only those of the training. Accuracies are those of the last epoch on
-the unlabelled target that was adapted to, mean ± standard deviation over the seeds.
+the unlabeled target that was adapted to, mean ± standard deviation over the seeds.
 """
 
 from __future__ import annotations

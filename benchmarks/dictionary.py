@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 # ------------------------------------------------------------------------------------------------
 # THE ENGINE'S SIDE. Only this block knows how `mixda.learn_dictionary` is called; adjust it here.
 # Where does a gain come from? "adam, random" does the transcription's own steps from its own kind
-# of start (mechanics only), "block, random" adds the minimiser, "default" adds the start.
+# of start (mechanics only), "block, random" adds the minimizer, "default" adds the start.
 ENGINE: dict[str, dict[str, Any]] = {
     "adam, random": {"optimizer": "adam", "init": "random"},
     "block, random": {"optimizer": "block", "init": "random"},
@@ -127,7 +127,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Problem:
-    """Two labelled sources, an unlabelled target, and the target's labels for the accuracy."""
+    """Two labeled sources, an unlabeled target, and the target's labels for the accuracy."""
 
     sources: list[Mixture]
     target: Mixture
@@ -217,7 +217,7 @@ def run_transcription(problem: Problem, K: int, arguments: argparse.Namespace) -
             for m, s, v in result["atoms"]
         ],
         result["coordinates"],
-        # bursts of other jobs on the machine must not count in our favour
+        # bursts of other jobs on the machine must not count in our favor
         min(float(seconds.sum()), arguments.steps * float(np.median(seconds))),
         arguments.steps,
         seconds,
@@ -228,7 +228,7 @@ def run_transcription(problem: Problem, K: int, arguments: argparse.Namespace) -
             f"K={K}: s/step median {np.median(seconds):.4f}, min {seconds.min():.4f}, max "
             f"{seconds.max():.4f}; total {seconds.sum():.1f} s, of which ot.emd "
             f"{result['seconds_emd']:.1f} s; {result['rounds']:.1f} rounds per "
-            f"barycentre; own loss {losses[0]:.1f} -> {losses[-1]:.1f}; "
+            f"barycenter; own loss {losses[0]:.1f} -> {losses[-1]:.1f}; "
             f"common loss {evaluate(problem, learned):.1f}; "
             f"target accuracy {accuracy(problem, learned):.3f}",
             flush=True,
@@ -294,7 +294,7 @@ def judged_steps(limit: int) -> set[int]:
 
 
 def make_problem(K: int, d: int, nc: int, seed: int = 0, n_samples: int = 620) -> Problem:
-    """Domains like standardised ResNet features: total variance near one, a third between classes.
+    """Domains like standardized ResNet features: total variance near one, a third between classes.
 
     Classes have common means; each domain scales and shifts every feature and has its own
     components within a class, non-uniform weights and spreads.
@@ -324,7 +324,7 @@ def _make_domain(rng: np.random.Generator, class_means: Array, K: int) -> Mixtur
 
 
 def evaluate(problem: Problem, learned: Learned, n_rounds: int = 20) -> float:
-    """Sum over domains of SMW2² (labelled) or MW2² to the barycentre, with one fixed beta."""
+    """Sum over domains of SMW2² (labeled) or MW2² to the barycenter, with one fixed beta."""
     domains = problem.domains
     beta = max(
         float(feature_cost(p, q).max()) for i, p in enumerate(domains) for q in domains[i + 1 :]
@@ -345,7 +345,7 @@ def accuracy(problem: Problem, learned: Learned) -> float:
 
 
 def judge_barycenter(atoms: list[Mixture], lam: Array, beta: float, n_rounds: int) -> Mixture:
-    """Algorithm 1 from two starts; the better *barycentre objective* wins (not the better loss).
+    """Algorithm 1 from two starts; the better *barycenter objective* wins (not the better loss).
 
     The starts are the transcription's own (zero means, cyclic labels) and the heaviest atom.
     """

@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 
 from mixda import Mixture, chunks, fit_mixture
-from mixda._em_passes import Passes
+from mixda.em._passes import Passes
 
 N_FEATURES, N_COMPONENTS = 16, 8
 ROW_GROUP, ROWS_PER_FILE = 1_000_000, 10_000_000

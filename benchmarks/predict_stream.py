@@ -1,7 +1,7 @@
 """``mixda predict`` of a parquet file larger than it may hold: peak memory and rows per second,
 next to a scikit-learn pipeline of the same classifier.
 
-The model classifies by a labelled mixture; the same in scikit-learn is a ``GaussianMixture``
+The model classifies by a labeled mixture; the same in scikit-learn is a ``GaussianMixture``
 ("diag") with these parameters, whose responsibilities are multiplied by the labels. Both read the
 same file in the same batches with pyarrow and write label, confidence and probabilities to
 parquet. "far" adds what mixda writes besides: the densities under the mixtures of all domains.
@@ -66,7 +66,7 @@ def compare(folder: Path, n_rows: int, d: int) -> None:
 
 
 def make_files(model: Path, data: Path, n_rows: int, d: int) -> None:
-    """Three labelled sources and a target, drawn from one random mixture each."""
+    """Three labeled sources and a target, drawn from one random mixture each."""
     rng = np.random.default_rng(0)
     means = rng.normal(scale=3.0, size=(CLASSES * PER_CLASS, d))
     labels = np.repeat(np.eye(CLASSES), PER_CLASS, axis=0)

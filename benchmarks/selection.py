@@ -6,7 +6,7 @@
 Every cell (set, target, seed) is one JSON file, written when it is done; a second run goes on.
 `mixda.selection` was designed on the sets of DEVELOPMENT; seed 0 of the others was seen before the
 last constants were fixed, seeds after 0 were not. All methods get the raw features; source-only
-is a logistic regression on features standardised by the sources.
+is a logistic regression on features standardized by the sources.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mixda
 from mixda import datasets
-from mixda._files import write_atomically
-from mixda.estimators._mixtures import vote
+from mixda._core.atomic import write_atomically
+from mixda.estimators import vote
 
 SETS = {
     "scanners": lambda: datasets.load_digit_scanners(random_state=0),

@@ -3,7 +3,7 @@
     mixda bench run tep --methods SourceOnly,TargetOnly,GMMDaDiL --out out/tep
     python benchmarks/tep_ceiling.py out/tep           # six networks, about 20 minutes of one core
 
-The network of the suite is trained on all sources *and* the labelled runs of four folds of the
+The network of the suite is trained on all sources *and* the labeled runs of four folds of the
 target, then a logistic regression on its features is scored on the first fold, beside the cells of
 the run on the same fold. A method that sees no target label cannot be expected to do better.
 Every mode is a JSON file in the run's folder, so a second run goes on.
@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from mixda import datasets
-from mixda._files import write_atomically
+from mixda._core.atomic import write_atomically
 from mixda.benchmark import read_records
 from mixda.benchmark._features import _fcn, _series
 from mixda.benchmark._suites import make_folds

@@ -26,7 +26,7 @@ def main() -> None:
 
     fig, axes = plt.subplots(1, 4, figsize=(11, 2.9), sharex=True, sharey=True)
     mixda.plot.samples(task.X[is_source], task.y[is_source], ax=axes[0], size=3, alpha=0.3)
-    axes[0].set_title("you have: labelled sources")
+    axes[0].set_title("you have: labeled sources")
     mixda.plot.samples(task.X_target, ax=axes[1], size=3, alpha=0.3)
     axes[1].set_title("and a target without labels")
     for ax, name, model in ((axes[2], "sources only", source_only), (axes[3], "mixda", adapted)):

@@ -47,11 +47,11 @@ def smw2_squared(p, m, s, v, q, m2, s2, v2, beta):
 
 
 def algorithm_1(atoms, weights_of_atoms, lam, K_B, M0, S0, V0, beta, n_iter=100, tol=1e-9):
-    """Algorithm 1: the SMW2 barycentre with uniform weights 1 / K_B.
+    """Algorithm 1: the SMW2 barycenter with uniform weights 1 / K_B.
 
     Parameters
     ----------
-    atoms : list of (M, S, V), V None for unlabelled mixtures
+    atoms : list of (M, S, V), V None for unlabeled mixtures
     weights_of_atoms : list of (K_c,) arrays, or None for uniform
     lam : (C,) barycentric coordinates
     M0, S0, V0 : the start, (K_B, d), (K_B, d), (K_B, nc)
@@ -102,13 +102,13 @@ def algorithm_2_loss_torch(
 ):
     """Loss of Algorithm 2 as a torch scalar whose autograd gradients are the oracle's.
 
-    Algorithm 1 runs on detached values; the barycentre is then written once more as a
+    Algorithm 1 runs on detached values; the barycenter is then written once more as a
     differentiable function of atoms and coordinates with the last plans frozen.
 
     Parameters
     ----------
     means, stds : lists of C float64 tensors (K_c, d); logits : list of C tensors (K_c, nc)
-        Label logits, v = softmax(logits); None for unlabelled atoms.
+        Label logits, v = softmax(logits); None for unlabeled atoms.
     lam : tensor (L, C), row l the coordinates of domain l
     domains : list of L tuples (weights, means, stds, labels or None) of NumPy arrays
     starts : list of L tuples (M0, S0, V0) for Algorithm 1 (its number of rows is K_B)
@@ -161,7 +161,7 @@ def algorithm_2_loss_torch(
 
 
 def _torch_cost(M, S, V, m_q, s_q, v_q, beta):
-    """`smw2_cost` with the barycentre (M, S, V) in the graph and the domain outside of it."""
+    """`smw2_cost` with the barycenter (M, S, V) in the graph and the domain outside of it."""
     import torch
 
     m_q, s_q = torch.from_numpy(np.array(m_q)), torch.from_numpy(np.array(s_q))

@@ -50,7 +50,7 @@ def test_smw2_plan_has_the_marginals_and_beats_the_product():
     assert np.sum(plan * cost) < np.sum(np.outer(p, q) * cost)
 
 
-def test_smw2_of_a_translated_relabelled_gaussian_is_closed_form():
+def test_smw2_of_a_translated_relabeled_gaussian_is_closed_form():
     m, s = np.array([[1.0, 2.0]]), np.array([[1.0, 0.5]])
     v, v2 = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     value = smw2_squared([1.0], m, s, v, [1.0], m + 3.0, s + 1.0, v2, beta=10.0)
@@ -59,11 +59,11 @@ def test_smw2_of_a_translated_relabelled_gaussian_is_closed_form():
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("labelled", [True, False])
-def test_algorithm_1_never_increases_its_objective_for_fixed_beta(seed, labelled):
+@pytest.mark.parametrize("labeled", [True, False])
+def test_algorithm_1_never_increases_its_objective_for_fixed_beta(seed, labeled):
     rng = np.random.default_rng(seed)
     d, nc, sizes, K_B = 3, 3, (4, 6, 5), 7
-    mixtures = [random_mixture(rng, K, d, nc if labelled else None) for K in sizes]
+    mixtures = [random_mixture(rng, K, d, nc if labeled else None) for K in sizes]
     M0, S0, V0 = random_start(rng, K_B, d, nc)
     M, S, V, plans, losses = algorithm_1(
         [mixture[1:] for mixture in mixtures],
@@ -72,7 +72,7 @@ def test_algorithm_1_never_increases_its_objective_for_fixed_beta(seed, labelled
         K_B,
         M0,
         S0,
-        V0 if labelled else None,
+        V0 if labeled else None,
         beta=2.0,
         n_iter=30,
     )
@@ -81,7 +81,7 @@ def test_algorithm_1_never_increases_its_objective_for_fixed_beta(seed, labelled
     assert np.all(np.diff(losses) <= 1e-12 * losses[0])
     assert M.shape == S.shape == (K_B, d)
     assert [plan.shape for plan in plans] == [(K_B, K) for K in sizes]
-    if labelled:
+    if labeled:
         np.testing.assert_allclose(V.sum(1), 1.0)
     else:
         assert V is None
@@ -117,7 +117,7 @@ def test_algorithm_1_between_two_single_gaussians_is_their_interpolation():
 
 @pytest.fixture
 def tiny_problem():
-    """Two labelled sources and a target, non-uniform, unequal sizes, three atoms of four."""
+    """Two labeled sources and a target, non-uniform, unequal sizes, three atoms of four."""
     rng = np.random.default_rng(7)
     d, nc, K, n_atoms = 2, 2, 4, 3
     domains = [random_mixture(rng, n, d, nc) for n in (3, 5)] + [random_mixture(rng, 6, d)]
@@ -144,7 +144,7 @@ def loss_at(parameters, domains, starts, requires_grad=False):
     return loss, details, leaves
 
 
-def test_algorithm_2_loss_is_the_sum_of_distances_to_the_barycentres(tiny_problem):
+def test_algorithm_2_loss_is_the_sum_of_distances_to_the_barycenters(tiny_problem):
     parameters, domains, starts = tiny_problem
     loss, details, _ = loss_at(parameters, domains, starts)
     logits = parameters["logits"]

@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from mixda import Mixture
-from mixda._archive import pack, unpack
+from mixda._core.archive import pack, unpack
 from mixda.estimators import MLPEncoder
-from mixda.estimators._base import head_proba
-from mixda.estimators._rules import rule_of
+from mixda.estimators._export import rule_of
+from mixda.estimators.utils import head_proba
 from mixda.rules import (
     RULES,
     Affine,
@@ -186,7 +186,7 @@ def test_rules_do_not_share_memory_with_what_they_were_made_of():
         (lambda: Affine(np.zeros(2), np.ones(3)), "one per mean"),
         (lambda: Linear(np.eye(2), np.zeros(3)), "3 intercepts"),
         (lambda: Linear(np.full((2, 2), np.nan), np.zeros(2)), "NaN"),
-        (lambda: Posterior(Mixture([1.0], [[0.0]], [[1.0]])), "labelled"),
+        (lambda: Posterior(Mixture([1.0], [[0.0]], [[1.0]])), "labeled"),
         (lambda: Average(np.ones(2), (ReLU(),)), "one rule per number"),
         (lambda: Reweight(np.ones(2), -1.0), "power must be"),
     ],

@@ -2,8 +2,8 @@
 GMM-DaDiL on the toy of section 4.1
 ===================================
 
-GMM-DaDiL learns a few labelled mixtures, the atoms, such that every domain is a barycentre of
-them (figure 4 of the paper). The target's own barycentre is a labelled mixture: a classifier.
+GMM-DaDiL learns a few labeled mixtures, the atoms, such that every domain is a barycenter of
+them (figure 4 of the paper). The target's own barycenter is a labeled mixture: a classifier.
 """
 
 # %%
@@ -20,7 +20,7 @@ sources = [
 target = mixda.fit_mixture(X_target, n_components=10, random_state=0)
 
 # %%
-# (a) Optimisation
+# (a) Optimization
 # ----------------
 #
 # As in the paper: three atoms that start from noise, Adam with a learning rate of 0.1, 200
@@ -45,7 +45,7 @@ plt.show()
 # (b) Reconstructions
 # -------------------
 #
-# Every domain as a labelled barycentre of the same three atoms, over its samples. The target's
+# Every domain as a labeled barycenter of the same three atoms, over its samples. The target's
 # labels were never seen; they came with the atoms.
 
 fig, axes = plt.subplots(1, 4, figsize=(12, 3.0), sharex=True, sharey=True, layout="constrained")
@@ -67,7 +67,7 @@ plt.show()
 # The defaults of mixda
 # ---------------------
 #
-# Started from the sources and minimised block by block, with all transport plans fixed within an
+# Started from the sources and minimized block by block, with all transport plans fixed within an
 # iteration, the loss falls to where the run above ends within a few iterations.
 
 faster = mixda.learn_dictionary(

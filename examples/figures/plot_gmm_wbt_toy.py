@@ -2,9 +2,9 @@
 GMM-WBT on the toy of section 4.1
 =================================
 
-Three labelled sources and an unlabelled target, each turned and deformed a little further
+Three labeled sources and an unlabeled target, each turned and deformed a little further
 (figure 3 of the paper). GMM-WBT takes three steps: fit a mixture to every domain, average the
-labelled ones into a barycentre, and carry the barycentre onto the target along a transport plan.
+labeled ones into a barycenter, and carry the barycenter onto the target along a transport plan.
 """
 
 # %%
@@ -24,7 +24,7 @@ classes = np.arange(len(data.class_names))
 # -------------------------------
 #
 # Five components per class for the sources. The target has no labels, so its ten components have
-# none either: they are grey.
+# none either: they are gray.
 
 sources = [
     mixda.fit_labeled_mixture(*data.samples_of(k), n_components=5, random_state=0) for k in range(3)
@@ -46,8 +46,8 @@ plt.show()
 # (c) GMM-WBT
 # -----------
 #
-# Upper part: the plan between the components of the barycentre B (left) and of the target
-# (right). Lower part: B, and the labelled mixture that the plan makes on the target.
+# Upper part: the plan between the components of the barycenter B (left) and of the target
+# (right). Lower part: B, and the labeled mixture that the plan makes on the target.
 
 B = mixda.barycenter(sources, random_state=0).mixture
 result = mixda.transport_plan(B, target)
@@ -58,17 +58,17 @@ fig, axes = plt.subplot_mosaic(
     figsize=(9, 5.4),
     layout="constrained",
 )
-offset = np.array([20.0, 0.0])  # draw the target beside the barycentre, not on top of it
+offset = np.array([20.0, 0.0])  # draw the target beside the barycenter, not on top of it
 beside = mixda.Mixture(target.weights, target.means + offset, target.stds)
 mixda.plot.plan(result, B, beside, ax=axes["plan"])
 axes["plan"].set(title="transport plan between B (left) and the target (right)", xticks=[])
-mixda.plot.mixture(B, ax=axes["B"]).set_title("barycentre B of the sources")
+mixda.plot.mixture(B, ax=axes["B"]).set_title("barycenter B of the sources")
 mixda.plot.samples(X_target, ax=axes["adapted"], alpha=0.2)
 mixda.plot.mixture(adapted, ax=axes["adapted"])
 accuracy = np.mean(adapted.predict(X_target) == y_target)
 for name in ("B", "adapted"):
     axes[name].set(xlim=(-5, 14), ylim=(-4, 9))
-axes["adapted"].set_title(f"labelled target mixture, accuracy {accuracy:.1%}")
+axes["adapted"].set_title(f"labeled target mixture, accuracy {accuracy:.1%}")
 plt.show()
 
 # %%

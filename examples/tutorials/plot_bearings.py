@@ -2,8 +2,8 @@
 Bearing faults, end to end
 ==========================
 
-Three machines with labelled vibration records, and a fourth that runs at another speed, rings at
-another frequency and is wired to a weaker sensor. Nobody has labelled its records. This page goes
+Three machines with labeled vibration records, and a fourth that runs at another speed, rings at
+another frequency and is wired to a weaker sensor. Nobody has labeled its records. This page goes
 from signals to named faults, to an estimate of how often the names are right, and to a report.
 
 **The signals here are simulated**, so that the page needs no download. The last section has the
@@ -100,7 +100,7 @@ print(data)
 # Without adaptation
 # ------------------
 #
-# A classifier of the three labelled machines, used on the plant as it is.
+# A classifier of the three labeled machines, used on the plant as it is.
 
 alone = mixda.SourceOnly(scale="sources").fit(task.X, task.y, sample_domain=task.sample_domain)
 print(f"sources only: {alone.score(task.X_target, task.y_target):.1%} of the plant's windows right")

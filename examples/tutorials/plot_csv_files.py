@@ -2,7 +2,7 @@
 My CSV files
 ============
 
-Three labelled tables, one without labels, three commands. The tables are written here, so that
+Three labeled tables, one without labels, three commands. The tables are written here, so that
 the page can be run; in their place stand your own, csv or parquet.
 """
 

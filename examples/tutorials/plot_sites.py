@@ -17,7 +17,7 @@ import numpy as np
 import mixda
 
 # %%
-# Three labelled sites and one without labels, each with its own shift.
+# Three labeled sites and one without labels, each with its own shift.
 
 data = mixda.datasets.make_shifted_toy(random_state=2)
 *sources, target = data.domain_names
@@ -27,7 +27,7 @@ folder = Path(tempfile.mkdtemp())  # stands for the mail between the sites
 # At the sites: fit, and send a file
 # ----------------------------------
 #
-# The labelled sites fit some components per class, the target's site some in all.
+# The labeled sites fit some components per class, the target's site some in all.
 
 for name in sources:
     X, y = data.samples_of(name)
@@ -71,10 +71,10 @@ fig, axes = plt.subplots(1, 2, figsize=(10, 4), sharex=True, sharey=True, layout
 for mixture in received[:-1]:
     mixda.plot.mixture(mixture, ax=axes[0], alpha=0.15)
 mixda.plot.mixture(received[-1], ax=axes[0])
-axes[0].set_title("four files: three labelled, one not")
+axes[0].set_title("four files: three labeled, one not")
 mixda.plot.samples(X, truth, ax=axes[1], alpha=0.15)
 mixda.plot.mixture(hub.target_mixture_, ax=axes[1])
-axes[1].set_title("the target's labelled mixture, on its samples")
+axes[1].set_title("the target's labeled mixture, on its samples")
 plt.show()
 
 # %%
@@ -101,7 +101,7 @@ print("bit for bit the same")
 #
 # .. code-block:: sh
 #
-#     mixda fit lab.csv --label state -o lab.gmm        # at each labelled site
+#     mixda fit lab.csv --label state -o lab.gmm        # at each labeled site
 #     mixda fit plant.csv -o plant.gmm                  # at the target's site
 #     mixda adapt lab.gmm north.gmm south.gmm --target plant.gmm -o plant.mixda   # at the hub
 #     mixda predict plant.mixda plant.csv -o predictions.csv                      # at the target

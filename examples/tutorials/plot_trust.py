@@ -56,7 +56,7 @@ for ax, (name, task) in zip(axes, tasks.items(), strict=True):
 plt.show()
 
 # %%
-# Grey are the sources, in colour is the target with its true classes, which no method below sees.
+# Grey are the sources, in color is the target with its true classes, which no method below sees.
 #
 # What it says, and the truth
 # ---------------------------
@@ -83,7 +83,7 @@ for name, task in tasks.items():
 #   predicted proportions in the report if you expect that.
 # * *Swapped*: the estimate is high and all wrong. An estimate without labels assumes that the
 #   target relates to the sources as these relate to each other. Only labels show where this fails:
-#   a dozen labelled samples of the target are worth more than any estimate.
+#   a dozen labeled samples of the target are worth more than any estimate.
 #
 # Choose by yourself
 # ------------------

@@ -8,7 +8,7 @@ labels before anything can look at them.
 
 The method of this page is real, if modest: sources that are near the target count more. Each
 domain is summed up as a mixture, a source at the distance :math:`\\mathcal{MW}_2` from the target
-has the weight :math:`\\exp(-\\mathcal{MW}_2^2 / 2 h^2)`, and the classifier is a labelled mixture
+has the weight :math:`\\exp(-\\mathcal{MW}_2^2 / 2 h^2)`, and the classifier is a labeled mixture
 of the weighted samples.
 """
 
@@ -102,7 +102,7 @@ plt.show()
 # 1. Put its numerics into functions from values to values, in a module of their own, and the class
 #    into a file of `src/mixda/estimators/`. A method over mixtures subclasses `MixtureClassifier`
 #    (in `_mixtures.py`) instead and writes `_adapt(sources, target, rng)` only: mixtures in, the
-#    target's labelled mixture out. It then also works on `.gmm` files.
+#    target's labeled mixture out. It then also works on `.gmm` files.
 # 2. Add the name to `_HOME` and `__all__` in `src/mixda/__init__.py`, to `METHODS` in
 #    `src/mixda/workflow.py` and `src/mixda/cli/_app.py` for the command line, to
 #    `src/mixda/benchmark/_methods.py` for the tables, to `docs/api.rst` and to `CHANGELOG.md`.

@@ -8,9 +8,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from mixda._version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from mixda import chunks as chunks
+    from mixda import datasets as datasets
+    from mixda import plot as plot
+    from mixda import selection as selection
+    from mixda._core.errors import MixdaError as MixdaError
+    from mixda.barycenters import barycenter as barycenter
+    from mixda.deep import KD3A as KD3A
+    from mixda.deep import M3SDA as M3SDA
+    from mixda.deep import CoMDA as CoMDA
+    from mixda.deep import LtCMSDA as LtCMSDA
+    from mixda.dictionary import *  # noqa: F403
+    from mixda.em import *  # noqa: F403
+    from mixda.estimators import *  # noqa: F403
+    from mixda.mixture import Mixture as Mixture
+    from mixda.model import AdaptedModel as AdaptedModel
+    from mixda.model import load as load
+    from mixda.selection import AutoMSDA as AutoMSDA
+    from mixda.transport import *  # noqa: F403
+
+# Where each public name lives; the methods are in `mixda.estimators.METHODS`.
 _HOME = {
+    "MixdaError": "_core.errors",
     "Mixture": "mixture",
     "fit_mixture": "em",
     "fit_labeled_mixture": "em",
@@ -24,100 +46,31 @@ _HOME = {
     "learn_dictionary": "dictionary",
     "AdaptedModel": "model",
     "load": "model",
-    "GMMWBT": "estimators",
-    "GMMDaDiL": "estimators",
-    "GMMOTDA": "estimators",
-    "WBT": "estimators",
-    "DaDiL": "estimators",
-    "WJDOT": "estimators",
-    "JCPOT": "estimators",
-    "SourceOnly": "estimators",
-    "TargetOnly": "estimators",
-    "AutoMSDA": "selection",
 }
-_DEEP = ("CoMDA", "KD3A", "LtCMSDA", "M3SDA")  # need torch, so not in __all__
 _MODULES = (
-    "benchmark",
-    "chunks",
-    "datasets",
-    "deep",
-    "empirical",
-    "estimators",
-    "online",
-    "plot",
-    "report",
-    "selection",
+    *("benchmark", "chunks", "datasets", "deep", "empirical", "estimators"),
+    *("online", "plot", "report", "selection"),
 )
-
-__all__ = [
-    "GMMOTDA",
-    "GMMWBT",
-    "JCPOT",
-    "WBT",
-    "WJDOT",
-    "AdaptedModel",
-    "AutoMSDA",
-    "DaDiL",
-    "Dictionary",
-    "GMMDaDiL",
-    "Mixture",
-    "SourceOnly",
-    "TargetOnly",
-    "__version__",
-    "barycenter",
-    "barycentric_map",
-    "chunks",
-    "datasets",
-    "fit_domains",
-    "fit_labeled_mixture",
-    "fit_mixture",
-    "learn_dictionary",
-    "load",
-    "mw2",
-    "plot",
-    "selection",
-    "smw2",
-    "transport_plan",
-]
-
-if TYPE_CHECKING:
-    import mixda.chunks as chunks
-    import mixda.datasets as datasets
-    import mixda.plot as plot
-    import mixda.selection as selection
-    from mixda.barycenters import barycenter
-    from mixda.deep import KD3A as KD3A
-    from mixda.deep import M3SDA as M3SDA
-    from mixda.deep import CoMDA as CoMDA
-    from mixda.deep import LtCMSDA as LtCMSDA
-    from mixda.dictionary import Dictionary, learn_dictionary
-    from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture
-    from mixda.estimators import (
-        GMMOTDA,
-        GMMWBT,
-        JCPOT,
-        WBT,
-        WJDOT,
-        DaDiL,
-        GMMDaDiL,
-        SourceOnly,
-        TargetOnly,
-    )
-    from mixda.mixture import Mixture
-    from mixda.model import AdaptedModel, load
-    from mixda.selection import AutoMSDA
-    from mixda.transport import barycentric_map, mw2, smw2, transport_plan
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        light = [method.name for method in _methods().values() if not method.needs_torch]
+        return [*_HOME, *light, "chunks", "datasets", "plot", "selection", "__version__"]
     if name in _HOME:
         return getattr(import_module(f"mixda.{_HOME[name]}"), name)
-    if name in _DEEP:
-        return getattr(import_module("mixda.deep"), name)
     if name in _MODULES:
         return import_module(f"mixda.{name}")
+    if not name.startswith("_") and name in _methods():
+        return _methods()[name].load()
     raise AttributeError(f"module 'mixda' has no attribute {name!r}")
 
 
+def _methods() -> dict[str, Any]:
+    from mixda.estimators import METHODS
+
+    return METHODS
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_DEEP, *_MODULES})
+    return sorted({*__getattr__("__all__"), *_methods(), *_MODULES})

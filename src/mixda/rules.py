@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mixda._validation import Array, check_array, check_number
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_array, check_number
 from mixda.mixture import Mixture, frozen, normalize_log_rows
 
 _LEAST = 1e-300  # of a probability whose logarithm is taken
@@ -27,7 +28,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Affine(Rule):
-    r"""Standardisation :math:`z = (x - \mu) / \sigma`; `mean` and `scale` have shape (d,).
+    r"""Standardization :math:`z = (x - \mu) / \sigma`; `mean` and `scale` have shape (d,).
 
     Examples
     --------
@@ -44,7 +45,7 @@ class Affine(Rule):
         _set(self, mean=check_array(self.mean, "mean", 1))
         _set(self, scale=check_array(self.scale, "scale", 1))
         if self.mean.shape != self.scale.shape or (self.scale == 0).any():
-            raise ValueError(
+            raise MixdaError(
                 f"scale must hold {len(self.mean)} numbers other than zero, one per mean."
             )
 
@@ -71,7 +72,7 @@ class Linear(Rule):
         _set(self, coef=check_array(self.coef, "coef", 2))
         _set(self, intercept=check_array(self.intercept, "intercept", 1))
         if self.coef.shape[1] != len(self.intercept):
-            raise ValueError(
+            raise MixdaError(
                 f"coef has shape {self.coef.shape}, but there are {len(self.intercept)} intercepts."
             )
 
@@ -159,7 +160,7 @@ class OneHot(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Posterior(Rule):
-    r"""Class probabilities :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}` of a labelled mixture.
+    r"""Class probabilities :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}` of a labeled mixture.
 
     Examples
     --------
@@ -175,7 +176,7 @@ class Posterior(Rule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mixture, Mixture) or not self.mixture.is_labeled:
-            raise ValueError("Posterior needs a labelled mixture.")
+            raise MixdaError("Posterior needs a labeled mixture.")
 
     def __call__(self, X: Array) -> Array:  # noqa: D102
         return self.mixture.predict_proba(X)
@@ -233,7 +234,7 @@ class Average(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Product(Rule):
-    r"""Normalised product of probabilities, :math:`\propto \prod_i p_i(y \mid x)^{a_i}`.
+    r"""Normalized product of probabilities, :math:`\propto \prod_i p_i(y \mid x)^{a_i}`.
 
     Examples
     --------
@@ -307,7 +308,7 @@ def _check_rules(rules: Any, size: int | None = None) -> tuple[Rule, ...]:
     found: tuple[Rule, ...] = tuple(rules)
     strangers = [type(rule).__name__ for rule in found if not isinstance(rule, Rule)]
     if strangers:
-        raise ValueError(f"a rule is needed, got {strangers[0]}.")
+        raise MixdaError(f"a rule is needed, got {strangers[0]}.")
     if size is not None and (size == 0 or len(found) != size):
-        raise ValueError(f"there must be one rule per number, got {len(found)} for {size}.")
+        raise MixdaError(f"there must be one rule per number, got {len(found)} for {size}.")
     return found

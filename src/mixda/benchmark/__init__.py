@@ -4,10 +4,10 @@
 """
 
 from mixda.benchmark._cells import Cell, read_records
+from mixda.benchmark._entries import METHODS
+from mixda.benchmark._entries import parse_settings as parse_settings
 from mixda.benchmark._features import FEATURES
 from mixda.benchmark._figures import figure
-from mixda.benchmark._methods import METHODS
-from mixda.benchmark._render import compare, table
 from mixda.benchmark._runner import RunSummary, run
 from mixda.benchmark._suites import ABLATIONS, SUITES
 from mixda.benchmark._summary import (
@@ -19,6 +19,7 @@ from mixda.benchmark._summary import (
     rank_methods,
     summarize,
 )
+from mixda.benchmark._tables import compare, table
 
 __all__ = [
     "ABLATIONS",

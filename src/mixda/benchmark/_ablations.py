@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mixda._core.errors import MixdaError
 from mixda.benchmark._cells import Cell
 from mixda.benchmark._experiments import N_ITERATIONS
 from mixda.datasets import DomainDataset
@@ -65,7 +66,7 @@ def ablation_cells(
     suite, known = base.suite, _METHODS[base.suite]
     for method in methods or ():
         if method not in known:
-            raise ValueError(f"the ablation {suite!r} compares {', '.join(known)}, not {method}.")
+            raise MixdaError(f"the ablation {suite!r} compares {', '.join(known)}, not {method}.")
     base = replace(base, target=targets[0], experiment=_EXPERIMENTS.get(suite, base.experiment))
     cells = []
     for method in methods or known:
@@ -97,7 +98,7 @@ def _check_free(suite: str, method: str, given: Mapping[str, Any], own: Mapping[
     if (suite, method) == ("trajectories", "DaDiL-R"):
         taken += [name for name in given if name not in (*_TRACED, *taken)]
     if taken:
-        raise ValueError(
+        raise MixdaError(
             f"the ablation {suite!r} has no use for {method}.{taken[0]}: it sets that itself, or "
             "does without; leave it out."
         )

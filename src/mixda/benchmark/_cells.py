@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mixda._files import write_atomically
-from mixda.benchmark._methods import METHODS
+from mixda._core.atomic import write_atomically
+from mixda._core.errors import MixdaError
+from mixda.benchmark._entries import METHODS
 
 _FOLDERS = ("cells", "features")
 _STALE = 3600.0  # seconds after which a temporary file of a killed run is rubbish
@@ -106,7 +107,7 @@ def slug(text: str) -> str:
 def check_folder(out: str | Path) -> Path:
     """Return the folder to write to; an empty text would be the one where one happens to be."""
     if not str(out).strip():
-        raise ValueError("out is empty; name a folder (. for this one), or leave it out.")
+        raise MixdaError("out is empty; name a folder (. for this one), or leave it out.")
     return Path(out)
 
 
@@ -149,7 +150,7 @@ def read_records(folder: str | Path) -> list[Record]:
     cells = Path(folder) / "cells"
     records = [_read(path) for path in sorted(cells.glob("*.json"))]
     if not records:
-        raise ValueError(
+        raise MixdaError(
             f"{folder} holds no benchmark run; give the folder that mixda bench run … --out made."
         )
     finished = {digest(record["cell"]) for record in records if "error" not in record}
@@ -178,7 +179,7 @@ def _read(path: Path) -> Record:
     except (ValueError, TypeError, KeyError, AttributeError):
         known = False
     if not known:
-        raise ValueError(
+        raise MixdaError(
             f"{path} is no cell of a benchmark, or it is damaged, or of another version of mixda; "
             "remove it."
         )

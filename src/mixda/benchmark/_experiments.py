@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array
+from mixda._core.validation import Array
 from mixda.barycenters import barycenter
 from mixda.benchmark._cells import Cell
+from mixda.benchmark._entries import make_method
 from mixda.benchmark._features import FoldTask
-from mixda.benchmark._methods import make_method
 from mixda.dictionary import Dictionary
 from mixda.empirical import learn_empirical_dictionary
 from mixda.transport import barycentric_map, transport_plan
@@ -37,7 +37,7 @@ class Curve(NamedTuple):
 def interpolate(cell: Cell, task: FoldTask) -> Curve:
     r"""Classify the held-out fold by :math:`\mathcal{B}((\lambda_0, 1-\lambda_0), \cdot)`.
 
-    GMM-DaDiL interpolates its two learned atoms; GMM-WBT its sources, whose barycentre is then
+    GMM-DaDiL interpolates its two learned atoms; GMM-WBT its sources, whose barycenter is then
     transported to the target. With more than two sources, the others share
     :math:`1 - \lambda_0` equally.
     """
@@ -62,7 +62,7 @@ def trace(cell: Cell, task: FoldTask) -> tuple[dict[str, Array], float]:
     -------
     arrays : dict
         ``iterations`` (T,), ``atoms`` (T, 2, K, f), ``reconstruction`` (T, K, f), ``labels``
-        (T, K) of the reconstruction, and ``target``, the unlabelled samples adapted to.
+        (T, K) of the reconstruction, and ``target``, the unlabeled samples adapted to.
     seconds : float
     """
     began = time.perf_counter()

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._files import write_atomically
-from mixda._validation import Array, check_choice
+from mixda._core.atomic import write_atomically
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice
 from mixda.benchmark._suites import make_folds
 from mixda.datasets import DomainDataset
 from mixda.estimators import DomainEncoder
@@ -30,7 +31,7 @@ FEATURES = ("raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments")
 # a larger rate gained nothing, larger batches lost up to a tenth
 FCN_EPOCHS = 30
 FCN_BATCH = 16
-FCN_STEPS = 3  # neighbouring time steps that are averaged: a fifth of the cost of an epoch
+FCN_STEPS = 3  # neighboring time steps that are averaged: a fifth of the cost of an epoch
 RECIPE = 1  # to be raised whenever features or folds of the same data come out differently
 
 
@@ -55,7 +56,7 @@ class FoldTask:
 def check_backbone(features: str) -> None:
     """Say now, not per target, that the backbone of these features cannot be trained."""
     if features == "fcn" and find_spec("torch") is None:
-        raise ValueError(
+        raise MixdaError(
             "features 'fcn' need torch; pip install 'mixda[deep]', or use features 'moments'."
         )
 
@@ -68,10 +69,10 @@ def make_features(data: DomainDataset, target: str, features: str) -> dict[str, 
     data : DomainDataset
     target : str
     features : {"raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments"}
-        Samples as they are; standardised by the sources' moments; the last hidden layer of a
-        network trained on the sources (on raw or standardised samples); for series (variables,
+        Samples as they are; standardized by the sources' moments; the last hidden layer of a
+        network trained on the sources (on raw or standardized samples); for series (variables,
         steps) that of a convolutional network (needs torch), or the mean and deviation of every
-        variable; both of series standardised per domain, as in the paper (the moments of all
+        variable; both of series standardized per domain, as in the paper (the moments of all
         rows of a domain, so of the held-out fold too, but of no label).
 
     Returns
@@ -184,9 +185,9 @@ def _encode(data: DomainDataset, y: Codes, ids: Codes, features: str) -> tuple[A
 
 
 def _series(data: DomainDataset, ids: Codes) -> Array:
-    """Series (n, variables, steps), every variable standardised over the runs of its domain."""
+    """Series (n, variables, steps), every variable standardized over the runs of its domain."""
     if len(data.sample_shape) != 2:
-        raise ValueError(
+        raise MixdaError(
             f"features 'fcn' and 'moments' need series of shape (variables, steps), but one sample "
             f"has shape {data.sample_shape}; use 'standardized' or 'mlp'."
         )
@@ -209,7 +210,7 @@ def _fcn(series: Array, y: Codes, source: NDArray[np.bool_]) -> tuple[Array, flo
         short[source], y[source], "fcn", epochs=FCN_EPOCHS, batch_size=FCN_BATCH, random_state=0
     )
     Z = encoder.transform(short)
-    Z = (Z - Z[source].mean()) / Z[source].std()  # averages of normalised channels are all small
+    Z = (Z - Z[source].mean()) / Z[source].std()  # averages of normalized channels are all small
     return Z, _linear_accuracy(Z[source], y[source])
 
 

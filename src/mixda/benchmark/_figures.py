@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mixda._files import write_atomically
-from mixda._validation import Array, check_choice
+from mixda._core.atomic import write_atomically
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice
 from mixda.benchmark._ablations import free_settings
 from mixda.benchmark._cells import Record, check_folder, digest, read_records, slug
-from mixda.benchmark._methods import METHODS
+from mixda.benchmark._entries import METHODS
 from mixda.benchmark._summary import (
     Ranking,
     cliques,
@@ -90,7 +91,7 @@ def figure(
                 size, 2, 2 * len(lines), draw_trajectories, lines, folder, embedding
             )
     if not drawn:
-        raise ValueError(
+        raise MixdaError(
             f"{folder} has nothing to draw; run an ablation, or three methods on two targets."
         )
     home.mkdir(parents=True, exist_ok=True)
@@ -203,7 +204,7 @@ def draw_trajectories(
         by_class = np.array(colors(int(labels.max()) + 1))[labels]
         frames[1, 1].scatter(*target.T, s=5, color="#bbbbbb", linewidths=0)
         frames[1, 1].scatter(*made[-1].T, s=16, color=by_class, linewidths=0)
-        frames[1, 1].set_title(f"{name}: end, by class (grey: target)", fontsize=9)
+        frames[1, 1].set_title(f"{name}: end, by class (gray: target)", fontsize=9)
     axes[0, 0].set(xticks=[], yticks=[])  # of all: they are shared
     cell = next(iter(lines.values()))[0]["cell"]
     axes[0, 0].figure.suptitle(
@@ -224,7 +225,7 @@ def _page(size: tuple[float, float], n_rows: int, n_columns: int, draw: Any, *wh
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ValueError("figures need matplotlib; pip install 'mixda[report]'.") from None
+        raise MixdaError("figures need matplotlib; pip install 'mixda[report]'.") from None
     page = Figure(figsize=size, layout="constrained")
     draw(page.subplots(n_rows, n_columns, sharex=True, sharey=True), *what)
     return page
@@ -335,7 +336,7 @@ def _embed(X: Array, embedding: str | None) -> tuple[Array, str]:
             from umap import UMAP
         except ImportError:
             if embedding == "umap":
-                raise ValueError(
+                raise MixdaError(
                     "UMAP needs umap-learn; pip install 'mixda[bench]', or choose pca."
                 ) from None
         else:

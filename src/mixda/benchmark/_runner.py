@@ -15,14 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import mixda
-from mixda._progress import Progress
-from mixda._validation import check_choice, check_positive_int
-from mixda._words import listed
+from mixda._core.errors import MixdaError
+from mixda._core.progress import Progress
+from mixda._core.text import listed
+from mixda._core.validation import check_choice, check_positive_int
+from mixda._version import __version__
 from mixda.benchmark._ablations import ablation_cells
 from mixda.benchmark._cells import Cell, Record, check_folder, digest, is_done, slug, sweep
-from mixda.benchmark._features import FEATURES, check_backbone, is_whole, recipe
-from mixda.benchmark._methods import (
+from mixda.benchmark._entries import (
     HEADS,
     METHODS,
     SHALLOW,
@@ -31,8 +31,9 @@ from mixda.benchmark._methods import (
     parameters_of,
     without_defaults,
 )
+from mixda.benchmark._features import FEATURES, check_backbone, is_whole, recipe
 from mixda.benchmark._suites import ABLATIONS, SUITES, find_suite, fingerprint, own_name, thin
-from mixda.benchmark._work import give_up, prepare_features, run_cell
+from mixda.benchmark._worker import give_up, prepare_features, run_cell
 from mixda.datasets import DomainDataset
 
 Job = Callable[..., str | None]
@@ -90,7 +91,7 @@ def run(
 
     A cell is (target, method, seed). The rows of the target are split once into five folds (by
     `DomainDataset.block` where there is one, else by chance; never by label). With seed
-    :math:`s`, a method gets all sources and the unlabelled rows of four folds, and is scored on
+    :math:`s`, a method gets all sources and the unlabeled rows of four folds, and is scored on
     fold :math:`s \bmod 5`; so five seeds use every fold once. Features, with a backbone where
     they have one, are made once per target from its sources, and are the same for all methods.
 
@@ -168,7 +169,7 @@ def run(
             print(_describe(source, samples), file=sys.stderr)
     names = _check_targets(samples, found.targets if targets is None else targets)
     if is_ablation and targets is not None and len(names) > 1:
-        raise ValueError(
+        raise MixdaError(
             f"the ablation {suite!r} looks at one target, got {', '.join(names)}; choose one."
         )
     base = Cell(suite, source, features, rows, fingerprint(samples), "", "", 0, {}, head)
@@ -187,19 +188,19 @@ def run(
 
 def _check_jobs(n_jobs: int) -> None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"jobs must be a number of processes, or -1 for all, got {n_jobs!r}.")
+        raise MixdaError(f"jobs must be a number of processes, or -1 for all, got {n_jobs!r}.")
 
 
 def _check_use(suite: str, is_ablation: bool, data: str | None) -> None:
     if not is_ablation and data is not None:
-        raise ValueError(
+        raise MixdaError(
             f"data is for the ablations {', '.join(ABLATIONS)}; {suite} has its own, leave it out."
         )
 
 
 def _check_apart(out: Path, own: Path) -> None:
     if own.is_dir() and own.resolve() in (out.resolve(), *out.resolve().parents):
-        raise ValueError(
+        raise MixdaError(
             f"{out} lies among your data; give another folder as out, or the files of the run "
             "would be read as data."
         )
@@ -216,7 +217,7 @@ def _describe(name: str, data: DomainDataset) -> str:
 def _check_targets(data: DomainDataset, targets: str | Sequence[str | int] | None) -> list[str]:
     known = data.domain_names
     if len(known) < 2:
-        raise ValueError(
+        raise MixdaError(
             f"the data have one domain only ({known[0]}); a benchmark needs a source and a "
             "target: name the column of the domains (domain=… in Python, --domain on the command "
             "line)."
@@ -226,9 +227,9 @@ def _check_targets(data: DomainDataset, targets: str | Sequence[str | int] | Non
     given = _split_targets(targets, known) if isinstance(targets, str) else targets
     names = [known[data.domain_index(_named(one, known))] for one in given]
     if not names:
-        raise ValueError(f"no target was given; the domains are {listed(known)}.")
+        raise MixdaError(f"no target was given; the domains are {listed(known)}.")
     if len(set(names)) < len(names):
-        raise ValueError(f"a target is given twice: {', '.join(names)}; name each once.")
+        raise MixdaError(f"a target is given twice: {', '.join(names)}; name each once.")
     return names
 
 
@@ -253,11 +254,11 @@ def _named(domain: str | int, known: Sequence[str]) -> str | int:
 def _check_settings(given: Mapping[str, Any], cells: Sequence[Cell]) -> None:
     unused = set(given) - {cell.method for cell in cells}
     if unused:
-        raise ValueError(f"settings are given for {', '.join(sorted(unused))}, which is not run.")
+        raise MixdaError(f"settings are given for {', '.join(sorted(unused))}, which is not run.")
     try:
         json.dumps(given, allow_nan=False)
     except (TypeError, ValueError):
-        raise ValueError(
+        raise MixdaError(
             "settings must be finite numbers, words, lists or None, which a file can hold, got "
             f"{given!r}."
         ) from None
@@ -341,7 +342,7 @@ def _work(jobs: Jobs, what: str, n_jobs: int, verbose: bool) -> list[str | None]
     from joblib import Parallel, __version__, delayed
 
     if tuple(int(number) for number in __version__.split(".")[:2]) < (1, 4):
-        raise ValueError(
+        raise MixdaError(
             f"benchmarks need joblib 1.4 or newer, this is {__version__}; "
             "pip install 'mixda[bench]'."
         )
@@ -371,7 +372,7 @@ def _backend(dask: str | None) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError:
-        raise ValueError(
+        raise MixdaError(
             "a Dask cluster needs dask[distributed]; pip install 'mixda[scale]'."
         ) from None
     from joblib import parallel_config
@@ -379,7 +380,7 @@ def _backend(dask: str | None) -> Iterator[None]:
     try:
         client = Client(dask, timeout=_DASK_SECONDS)
     except (OSError, ValueError) as error:
-        raise ValueError(
+        raise MixdaError(
             f"no Dask scheduler answers at {dask} ({' '.join(str(error).split())}); start one "
             "(dask scheduler), correct the address, or leave it out."
         ) from None
@@ -389,7 +390,7 @@ def _backend(dask: str | None) -> Iterator[None]:
 
 def provenance() -> Record:
     """Return what a reader of a result wants to know of its maker: versions, commit, machine."""
-    versions = {"mixda": mixda.__version__, "python": platform.python_version()}
+    versions = {"mixda": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             versions[package] = version(package)
@@ -406,7 +407,7 @@ def provenance() -> Record:
 
 def _commit() -> str | None:
     """Commit of the checkout that mixda runs from, with a plus if files differ; None if none."""
-    home = Path(mixda.__file__).parent
+    home = Path(__file__).parents[1]
     if not (home.parents[1] / ".git").exists():  # an installed copy may lie in another's checkout
         return None
     commands = ("rev-parse --short HEAD", "status --porcelain -uno .")
@@ -431,6 +432,6 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(
+        raise MixdaError(
             f"{folder} cannot be made ({error.strerror}); give another folder as out."
         ) from None

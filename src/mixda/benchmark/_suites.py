@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda import datasets
-from mixda._validation import check_positive_int
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_positive_int
 from mixda.datasets import DomainDataset
 
 N_FOLDS = 5
@@ -66,13 +67,13 @@ def find_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
     if name in SUITES:
         if options:
             words = ", ".join("columns" if word == "features" else word for word in options)
-            raise ValueError(
+            raise MixdaError(
                 f"{words}: that is for reading your own data, but {name} is built in; leave it "
                 "out, or give the path of your data."
             )
         return SUITES[name]
     if not (name.strip() and Path(name).expanduser().exists()):
-        raise ValueError(
+        raise MixdaError(
             f"there is no suite {name!r} and no such file; there are "
             f"{', '.join([*SUITES, *ABLATIONS])}, or the path of your own data."
         )
@@ -139,7 +140,7 @@ def make_folds(n_rows: int, block: NDArray[np.int64] | None) -> NDArray[np.int64
         block = np.random.default_rng(0).permutation(n_rows)
     values, position = np.unique(block, return_inverse=True)
     if len(values) < 2:
-        raise ValueError(f"a target needs at least two rows to be split, got {n_rows}.")
+        raise MixdaError(f"a target needs at least two rows to be split, got {n_rows}.")
     groups = np.array_split(np.arange(len(values)), min(N_FOLDS, len(values)))
     fold_of_value = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     folds: NDArray[np.int64] = fold_of_value[position]

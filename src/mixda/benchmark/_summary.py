@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array, check_choice
+from mixda._core.validation import Array, check_choice
 from mixda.benchmark._cells import Record, digest
+from mixda.benchmark._entries import HEADS, METHODS
 from mixda.benchmark._features import FIRST_RECIPES
-from mixda.benchmark._methods import HEADS, METHODS
 
 SCORES = ("both", "map", "head")
 _ORDER = {name: i for i, name in enumerate(METHODS)}

@@ -42,7 +42,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     2
     """
     try:
-        from mixda.cli._app import command
+        from mixda.cli._commands import command
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "pyarrow"):
             raise

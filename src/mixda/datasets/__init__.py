@@ -4,17 +4,17 @@ No loader downloads anything: files are looked up in ``data_home`` or in the fol
 environment variable ``MIXDA_DATA`` names.
 """
 
-from mixda.datasets._base import DomainDataset, DomainTask
+from mixda.datasets._dataset import DomainDataset, DomainTask
 from mixda.datasets.cwru import load_cwru
 from mixda.datasets.digits import SCANNERS, Scanner, load_digit_scanners
-from mixda.datasets.domains import load_domains
-from mixda.datasets.features import (
+from mixda.datasets.office import load_office31, load_office_home
+from mixda.datasets.own import load_domains
+from mixda.datasets.published import (
     load_cstr,
     load_digits4,
     load_gas_drift,
     load_office_caltech,
 )
-from mixda.datasets.office import load_office31, load_office_home
 from mixda.datasets.tep import load_tep
 from mixda.datasets.tep_simulation import generate_tep
 from mixda.datasets.toy import make_shifted_toy, make_toy

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import check_choice
-from mixda.datasets._base import DomainDataset
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_choice
+from mixda.datasets._dataset import DomainDataset
 
 LAYOUT = ("X", "y", "d", "doms")
 
@@ -38,7 +39,7 @@ def read_domains(
     fits = X.ndim > 1 and y.shape == d.shape == (len(X),) and len(X)
     if not fits or X.dtype.kind not in "fiub" or {y.dtype.kind, d.dtype.kind} - set("iuU"):
         shown = ", ".join(f"{name} {arrays[name].dtype} {arrays[name].shape}" for name in "Xyd")
-        raise ValueError(
+        raise MixdaError(
             f"{path} does not hold numbers X (n, …) with integer codes or names y (n,) and d (n,): "
             f"it holds {shown}; put the original file there."
         )
@@ -47,7 +48,7 @@ def read_domains(
         names = tuple(str(n) for n in arrays.get("feature_names", _numbered(X)).ravel())
         X, names = _chosen(path, X, names, features, drop)
     elif features or drop:
-        raise ValueError(f"{path} holds samples of shape {X.shape[1:]}, which have no columns.")
+        raise MixdaError(f"{path} holds samples of shape {X.shape[1:]}, which have no columns.")
     kept = np.isfinite(X).all(axis=tuple(range(1, X.ndim))) | (missing == "error")
     try:
         labels, known = _coded(y, arrays.get("cls", class_names))
@@ -63,7 +64,7 @@ def read_domains(
             feature_names=names,
         )
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise MixdaError(f"{path}: {error}") from None
 
 
 def _numbered(X: NDArray[Any]) -> NDArray[Any]:
@@ -79,13 +80,13 @@ def _chosen(
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Keep the columns of `features`, else all, but not those of `drop`."""
     if len(names) != X.shape[1]:
-        raise ValueError(f"{path} has {len(names)} feature_names for {X.shape[1]} columns of X.")
+        raise MixdaError(f"{path} has {len(names)} feature_names for {X.shape[1]} columns of X.")
     unknown = [name for name in (*(features or ()), *drop) if name not in names]
     wanted = tuple(name for name in (features or names) if name not in drop)
     if unknown or not wanted:
         what = f"no column {unknown[0]!r}" if unknown else "no column left to use as a feature"
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        raise ValueError(f"{path} has {what}; its columns are {shown}.")
+        raise MixdaError(f"{path} has {what}; its columns are {shown}.")
     return X[:, [names.index(name) for name in wanted]], wanted
 
 
@@ -98,7 +99,7 @@ def _coded(values: NDArray[Any], names: Any) -> tuple[NDArray[Any], tuple[str, .
     place = {name: code for code, name in enumerate(found)}
     lost = sorted({str(value) for value in values} - set(found))
     if lost:
-        raise ValueError(f"{lost[0]!r} is not among the names {', '.join(found[:12])}.")
+        raise MixdaError(f"{lost[0]!r} is not among the names {', '.join(found[:12])}.")
     return np.array([place[str(value)] for value in values], dtype=np.int64), found
 
 
@@ -122,7 +123,7 @@ def read_arrays(
     missing = [name for name in required if name not in arrays]
     if missing:
         held = ", ".join(read_all_arrays(path)) or "nothing"
-        raise ValueError(
+        raise MixdaError(
             f"{path} lacks the array(s) {', '.join(missing)}; it holds {held}, so it is another "
             "file: put the original one there."
         )
@@ -139,7 +140,7 @@ def read_all_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str,
             wanted = archive.files if names is None else names
             return {name: archive[name] for name in wanted if name in archive.files}
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
-        raise ValueError(
+        raise MixdaError(
             f"{path} is not a readable npz file of numbers and names ({error}); it is damaged or "
             "something else, put the original file there."
         ) from None

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array, check_choice, check_positive_int
-from mixda.datasets._base import DomainDataset, data_file
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice, check_positive_int
+from mixda.datasets._dataset import DomainDataset, data_file
 from mixda.datasets._npz import read_arrays
 
 FILE = "cwru_raw_de12k.npz"
@@ -76,7 +77,7 @@ def load_cwru(
 
     How hard the task is depends on the scale of the spectrum. With loads 0, 1, 3 as targets, a
     source-only logistic regression scores 0.79, 0.67, 0.88 on these magnitudes, but 0.998 or more
-    on each after ``numpy.log``, and 1.00, 1.00, 0.90 after standardising the features. State the
+    on each after ``numpy.log``, and 1.00, 1.00, 0.90 after standardizing the features. State the
     scaling with any result, and try the logarithm before adapting.
 
     Examples
@@ -95,7 +96,7 @@ def load_cwru(
     records = _read_records(data_file(FILE, data_home), loads)
     names = [name for name in CLASSES if all((name, load) in records for load in loads)]
     if not names:
-        raise ValueError(
+        raise MixdaError(
             f"{data_file(FILE, data_home)} has no class with a record at each of the loads {loads} "
             "(keys such as 'B007_load0'); put the original file there."
         )
@@ -122,7 +123,7 @@ def load_cwru(
 def _check_loads(loads: Sequence[int]) -> tuple[int, ...]:
     known = all(isinstance(load, (int, np.integer)) and int(load) in SPEEDS for load in loads)
     if len(loads) == 0 or not known or len(set(loads)) != len(loads):
-        raise ValueError(f"loads must be different numbers among 0, 1, 2, 3, got {loads!r}.")
+        raise MixdaError(f"loads must be different numbers among 0, 1, 2, 3, got {loads!r}.")
     return tuple(int(load) for load in loads)
 
 
@@ -137,7 +138,7 @@ def _windows_per_block(
 ) -> int:
     piece = min(len(signal) for signal in records.values()) // n_blocks
     if piece < window:
-        raise ValueError(
+        raise MixdaError(
             f"a block of the shortest record has {piece} samples, fewer than window={window}; "
             f"take a smaller window or fewer blocks than n_blocks={n_blocks}."
         )
@@ -146,7 +147,7 @@ def _windows_per_block(
         return possible
     n_windows = check_positive_int(n_windows, "n_windows")
     if n_windows < n_blocks:
-        raise ValueError(
+        raise MixdaError(
             f"n_windows={n_windows} is less than one window for each of n_blocks={n_blocks}; "
             "raise n_windows or lower n_blocks."
         )

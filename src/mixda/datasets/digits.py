@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mixda._validation import Array, check_random_state
-from mixda.datasets._base import DomainDataset
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_random_state
+from mixda.datasets._dataset import DomainDataset
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def load_digit_scanners(
 
     names = [scanner.name for scanner in scanners]
     if len(names) < 2 or len(set(names)) != len(names):
-        raise ValueError(
+        raise MixdaError(
             f"scanners must be at least two Scanner with different names, got {names}."
         )
     rng = check_random_state(random_state)

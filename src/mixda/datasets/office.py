@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mixda._validation import check_positive_int
-from mixda.datasets._base import DomainDataset
-from mixda.datasets._layouts import Images, read_layout
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_positive_int
+from mixda.datasets._dataset import DomainDataset
+from mixda.datasets._readers import Images, read_layout
 
 OFFICE31 = ("amazon", "dslr", "webcam")
 OFFICE_HOME = ("Art", "Clipart", "Product", "Real World")
@@ -27,7 +28,7 @@ def load_office31(
     """Office-31: 31 office things in three domains, amazon, dslr and webcam.
 
     The data are not part of mixda's data folder: fetch the images or a set of features and put them
-    into one of these layouts, which are recognised by themselves.
+    into one of these layouts, which are recognized by themselves.
 
     - **Images**: ``amazon/<class>/*.jpg`` (or ``amazon/images/<class>/*.jpg``, as published).
     - **A file per domain**: ``amazon.npz``, ``amazon.mat``, ``amazon.csv``, ``amazon.parquet``; a
@@ -123,11 +124,11 @@ def _place(name: str, path: str | Path | None, data_home: str | Path | None) -> 
     if path is not None:
         place = Path(path).expanduser()
         if not place.exists():
-            raise ValueError(f"{place} does not exist; give the folder or the file of the data.")
+            raise MixdaError(f"{place} does not exist; give the folder or the file of the data.")
         return place
     home = data_home if data_home is not None else os.environ.get("MIXDA_DATA")
     if home is None or str(home) == "":
-        raise ValueError(
+        raise MixdaError(
             f"no data folder is known; give the path of the data, or set the environment variable "
             f"MIXDA_DATA to a folder that holds {name}."
         )
@@ -136,7 +137,7 @@ def _place(name: str, path: str | Path | None, data_home: str | Path | None) -> 
         if place.exists():
             return place
     folder = Path(home).expanduser() / name
-    raise ValueError(
+    raise MixdaError(
         f"{folder} does not exist; put the data there, as <domain>/<class>/*.jpg or as one feature "
         f"file per domain, or give their path."
     )

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import check_choice, check_positive_int
-from mixda.datasets._base import DomainDataset, data_file
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_choice, check_positive_int
+from mixda.datasets._dataset import DomainDataset, data_file
 from mixda.datasets._npz import LAYOUT, read_arrays
 
 FILE = "tep_modes_sim.npz"
@@ -26,7 +27,7 @@ def load_tep(
     """Tennessee Eastman plant, simulated under 28 faults and none; a domain is a mode.
 
     A run is 30 hours of 34 variables (XMEAS 1–22, XMV 1–12), one value every 6 minutes, from the
-    moment a fault sets in, under Ricker's decentralised control. The file has 1566 runs: 6 modes ×
+    moment a fault sets in, under Ricker's decentralized control. The file has 1566 runs: 6 modes ×
     29 classes × 9 seeds. Variables are z-scored over the whole file.
 
     Parameters
@@ -57,7 +58,7 @@ def load_tep(
     The data were simulated with the package tep-studio 0.2.0 (70 hours before the fault are thrown
     away); they are not the paper's set. Faults have magnitude 1, except 0.25 for IDV 6 and for
     three runs of IDV 13, which would trip the plant. XMV 5, 9 and 12 are constant.
-    On the moments, standardised in each mode, a source-only logistic regression scores 60 to 76 %;
+    On the moments, standardized in each mode, a source-only logistic regression scores 60 to 76 %;
     it is right on fewer than a third of the runs of IDV 6, 9, 21, 22 and 28 in every mode.
 
     Examples
@@ -75,7 +76,7 @@ def load_tep(
     arrays = read_arrays(file, (*LAYOUT, "run"))
     series = arrays["X"]
     if series.ndim != 3 or any(arrays[k].shape != series.shape[:1] for k in ("y", "d", "run")):
-        raise ValueError(
+        raise MixdaError(
             f"{file} does not hold series X (runs, steps, variables) with y, d and run for each "
             f"run: X has shape {series.shape}; put the original file there."
         )
@@ -116,7 +117,7 @@ def class_name(fault: int) -> str:
 def _own_file(path: str | Path) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise ValueError(f"{file} does not exist; make it with generate_tep, or leave path out.")
+        raise MixdaError(f"{file} does not exist; make it with generate_tep, or leave path out.")
     return file
 
 
@@ -125,7 +126,7 @@ def _kept_names(names: list[str], modes: Sequence[int] | None, file: Path) -> li
         return names
     kept = [f"mode{mode}" for mode in modes]
     if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(names):
-        raise ValueError(
+        raise MixdaError(
             f"modes must be different numbers among those in {file}, which holds "
             f"{', '.join(names)}; got {modes!r}."
         )

@@ -12,9 +12,10 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._files import write_atomically
-from mixda._progress import Progress
-from mixda._validation import check_number, check_positive_int
+from mixda._core.atomic import write_atomically
+from mixda._core.errors import MixdaError
+from mixda._core.progress import Progress
+from mixda._core.validation import check_number, check_positive_int
 from mixda.datasets._npz import read_arrays
 
 MODES = (1, 2, 3, 4, 5, 6)
@@ -40,7 +41,7 @@ def generate_tep(
 ) -> Path:
     """Simulate runs of the Tennessee Eastman plant and write them as one file for `load_tep`.
 
-    For each mode and run the plant is simulated for `burn_in` hours under Ricker's decentralised
+    For each mode and run the plant is simulated for `burn_in` hours under Ricker's decentralized
     control; from there every fault is simulated for `hours`. Needs the `tep` extra
     (``pip install 'mixda[tep]'``).
 
@@ -96,7 +97,7 @@ def generate_tep(
     burn_in = check_number(burn_in, "burn_in")
     cells = path.with_name(f"{path.stem}-cells")
     if path.suffix != ".npz" or (path.exists() and not cells.is_dir()):
-        raise ValueError(
+        raise MixdaError(
             f"{path} is not a name to write to: it must end in .npz and not be a file that "
             "generate_tep did not make."
         )
@@ -104,7 +105,7 @@ def generate_tep(
     try:
         cells.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{cells} cannot be made: {error.strerror}.") from None
+        raise MixdaError(f"{cells} cannot be made: {error.strerror}.") from None
 
     pasts = [(mode, run) for mode in modes for run in range(n_runs)]
     wanted = {
@@ -128,7 +129,7 @@ def generate_tep(
 def _check_numbers(values: Sequence[int], name: str, known: tuple[int, ...]) -> tuple[int, ...]:
     numbers = list(values)
     if not numbers or not set(numbers) <= set(known) or len(set(numbers)) != len(numbers):
-        raise ValueError(
+        raise MixdaError(
             f"{name} must be different numbers among {known[0]} to {known[-1]}, got {values!r}."
         )
     return tuple(sorted(int(number) for number in numbers))
@@ -151,7 +152,7 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
     plant = _Plant(mode, run)
     past = plant.advance(burn_in, fault=0, magnitude=0.0)
     if past is None:
-        raise ValueError(
+        raise MixdaError(
             f"the plant trips in mode {mode}, run {run}, before any fault; choose another burn_in."
         )
     start = copy.deepcopy(plant.controller), plant.simulator.snapshot(), plant.measurements
@@ -165,7 +166,7 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
             if series is not None:
                 break
         else:
-            raise ValueError(
+            raise MixdaError(
                 f"the plant trips in mode {mode}, run {run}, however weak the fault {fault} is; "
                 "choose fewer hours or another burn_in."
             )
@@ -239,4 +240,4 @@ def _read_cell(file: Path) -> dict[str, NDArray[Any]]:
     try:
         return read_arrays(file, ("series", "magnitude"))
     except ValueError:
-        raise ValueError(f"{file} is damaged; delete it and call generate_tep again.") from None
+        raise MixdaError(f"{file} is damaged; delete it and call generate_tep again.") from None

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mixda._validation import Array, check_array, check_positive_int, check_random_state
-from mixda.datasets._base import DomainDataset
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_array, check_positive_int, check_random_state
+from mixda.datasets._dataset import DomainDataset
 
 _SOURCE_SPREAD, _TARGET_SPREAD = 0.25, 0.1
 
@@ -62,10 +63,10 @@ def make_toy(
     n_samples = check_positive_int(n_samples, "n_samples")
     n_domains = check_positive_int(n_domains, "n_domains")
     if n_domains < 2:
-        raise ValueError("n_domains must be at least 2, a source and the target, got 1.")
+        raise MixdaError("n_domains must be at least 2, a source and the target, got 1.")
     shift = check_array(target_shift, "target_shift", ndim=1)
     if shift.shape != (2,):
-        raise ValueError(f"target_shift must be two numbers, got shape {shift.shape}.")
+        raise MixdaError(f"target_shift must be two numbers, got shape {shift.shape}.")
     rng = check_random_state(random_state)
 
     angles = np.deg2rad(np.linspace(0.0, span, n_domains))

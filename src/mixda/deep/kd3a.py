@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mixda._validation import Array, check_choice, check_number
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice, check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
@@ -33,7 +34,7 @@ _LAST_RESORT = 1e-3  # weight of a sample about which no source is sure
 
 
 class KD3A(DeepClassifier):
-    r"""Knowledge distillation from decentralised sources (KD3A).
+    r"""Knowledge distillation from decentralized sources (KD3A).
 
     Every domain has its own network, an encoder E and a head. In each epoch the sources train on
     their labels; the target's network learns the consensus q of the sources on mixed target
@@ -77,13 +78,13 @@ class KD3A(DeepClassifier):
     backbone : torch.nn.Module, optional
         Network from inputs to features, trained end to end (a copy of it). By default the inputs
         are features already, and E is a small network: d→256, or d→512→256 if d > 512, with
-        batch normalisation and ReLU.
+        batch normalization and ReLU.
     input_shape : tuple of int, optional
         Shape of one input, if the rows of `X` are flattened ones.
     encoder : {"lda", "mlp"}, transformer or None
         A space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardisation of the rows of `X`: by the sources together, each domain by itself (as
+        Standardization of the rows of `X`: by the sources together, each domain by itself (as
         BatchNorm cannot), "sources" only before an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
@@ -113,7 +114,7 @@ class KD3A(DeepClassifier):
     Notes
     -----
     In [1]_ the networks start from ImageNet weights; here all start from the source-only network,
-    as the other deep methods do, which a decentralised use would have to train federatedly.
+    as the other deep methods do, which a decentralized use would have to train federatedly.
 
     References
     ----------
@@ -170,7 +171,7 @@ class KD3A(DeepClassifier):
         super()._check_parameters()
         check_choice(self.consensus, "consensus", ("soft", "hard"))
         if not isinstance(self.gate, (tuple, list)) or len(self.gate) != 2:
-            raise ValueError(f"gate must be two numbers between 0 and 1, got {self.gate!r}.")
+            raise MixdaError(f"gate must be two numbers between 0 and 1, got {self.gate!r}.")
         for value in self.gate:
             check_number(value, "gate", most=1.0)
 
@@ -301,7 +302,7 @@ def average_encoders(networks: list[Network], weights: Array) -> None:
 def check_number_of_sources(n_sources: int) -> None:
     """Say it if exact Shapley values are out of reach."""
     if n_sources > _MOST_SOURCES:
-        raise ValueError(
+        raise MixdaError(
             f"KD3A weighs every subset of the sources, which is meant for at most {_MOST_SOURCES} "
             f"sources, got {n_sources}; merge some of them."
         )

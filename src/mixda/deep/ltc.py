@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from mixda._validation import check_number
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
@@ -36,7 +37,7 @@ class LtCMSDA(DeepClassifier):
               \tilde A = \begin{pmatrix} A(c, c) & 0 \\ A(x, c) & I \end{pmatrix}, \qquad
               p = \mathrm{softmax}(\tilde A \, \mathrm{ReLU}(\tilde A [c; x] W_1) W_2)
 
-    and encoder and graph network minimise
+    and encoder and graph network minimize
 
     .. math:: \mathcal{L}_{CE}(\text{prototypes}) + \mathcal{L}_{CE}(\text{sources})
               + \frac{1}{n_T n_c} \sum_{x \in T} H(p(x))
@@ -73,13 +74,13 @@ class LtCMSDA(DeepClassifier):
     backbone : torch.nn.Module, optional
         Network from inputs to features, trained end to end (a copy of it). By default the inputs
         are features already, and E is a small network: d→256, or d→512→256 if d > 512, with
-        batch normalisation and ReLU.
+        batch normalization and ReLU.
     input_shape : tuple of int, optional
         Shape of one input, if the rows of `X` are flattened ones.
     encoder : {"lda", "mlp"}, transformer or None
         A space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardisation of the rows of `X`: by the sources together, each domain by itself (as
+        Standardization of the rows of `X`: by the sources together, each domain by itself (as
         BatchNorm cannot), "sources" only before an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
@@ -169,7 +170,7 @@ class LtCMSDA(DeepClassifier):
         check_number(self.local_weight, "local_weight")
         check_number(self.warmup_epochs, "warmup_epochs")
         if isinstance(self.sigma, str) and self.sigma != "median":
-            raise ValueError(f"sigma must be 'median' or a positive number, got {self.sigma!r}.")
+            raise MixdaError(f"sigma must be 'median' or a positive number, got {self.sigma!r}.")
         if not isinstance(self.sigma, str):
             check_number(self.sigma, "sigma", above=True)
 

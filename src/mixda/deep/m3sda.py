@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from mixda._validation import check_choice, check_number, check_positive_int
+from mixda._core.validation import check_choice, check_number, check_positive_int
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
@@ -48,7 +48,7 @@ class M3SDA(DeepClassifier):
     moment_weight : float
         λ, for distances divided by √f; [1]_ uses 5e-4 without that division.
     n_moments : int
-        Moments to match. Uncentred powers above 2 grow quickly.
+        Moments to match. Uncenterd powers above 2 grow quickly.
     epochs : int
         Passes of adaptation; 0 leaves the source-only network. The last epoch is what predicts:
         no label of the target is there to choose another.
@@ -63,13 +63,13 @@ class M3SDA(DeepClassifier):
     backbone : torch.nn.Module, optional
         Network from inputs to features, trained end to end (a copy of it). By default the inputs
         are features already, and G is a small network: d→256, or d→512→256 if d > 512, with
-        batch normalisation and ReLU.
+        batch normalization and ReLU.
     input_shape : tuple of int, optional
         Shape of one input, if the rows of `X` are flattened ones.
     encoder : {"lda", "mlp"}, transformer or None
         A space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardisation of the rows of `X`: by the sources together, each domain by itself (as
+        Standardization of the rows of `X`: by the sources together, each domain by itself (as
         BatchNorm cannot), "sources" only before an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
@@ -93,9 +93,9 @@ class M3SDA(DeepClassifier):
 
     Notes
     -----
-    The published code centres the features, compares batches row by row, shares two classifiers
+    The published code centers the features, compares batches row by row, shares two classifiers
     between all sources and counts some pairs of domains twice. This is the formula above. All
-    domains go through G in one batch, so that they share the statistics of batch normalisation.
+    domains go through G in one batch, so that they share the statistics of batch normalization.
 
     References
     ----------

@@ -1,24 +1,51 @@
-"""scikit-learn classifiers over the rest of mixda, in SKADA's convention, one file per family."""
+"""scikit-learn classifiers over the rest of mixda, in SKADA's convention, one file per family.
 
-from mixda.estimators._base import MultiSourceClassifier
-from mixda.estimators._encoders import DomainEncoder, MLPEncoder
-from mixda.estimators.baselines import SourceOnly, TargetOnly
-from mixda.estimators.empirical import WBT, WJDOT, DaDiL
-from mixda.estimators.gmm import GMMWBT, GMMDaDiL
-from mixda.estimators.jcpot import JCPOT
-from mixda.estimators.otda import GMMOTDA
+Classes are loaded on first use; `METHODS` knows them all, those of other packages included.
+"""
 
-__all__ = [
-    "GMMOTDA",
-    "GMMWBT",
-    "JCPOT",
-    "WBT",
-    "WJDOT",
-    "DaDiL",
-    "DomainEncoder",
-    "GMMDaDiL",
-    "MLPEncoder",
-    "MultiSourceClassifier",
-    "SourceOnly",
-    "TargetOnly",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mixda.estimators._registry import COMMANDS as COMMANDS
+from mixda.estimators._registry import METHODS as METHODS
+from mixda.estimators._registry import Method as Method
+
+if TYPE_CHECKING:
+    from mixda.estimators._base import MultiSourceClassifier as MultiSourceClassifier
+    from mixda.estimators._mixture_classifier import DOUBT as DOUBT
+    from mixda.estimators._mixture_classifier import train_rough as train_rough
+    from mixda.estimators._mixture_classifier import vote as vote
+    from mixda.estimators.baselines import *  # noqa: F403
+    from mixda.estimators.empirical import *  # noqa: F403
+    from mixda.estimators.encoders import DomainEncoder as DomainEncoder
+    from mixda.estimators.encoders import MLPEncoder as MLPEncoder
+    from mixda.estimators.gmm import *  # noqa: F403
+    from mixda.estimators.gmm_otda import *  # noqa: F403
+    from mixda.estimators.jcpot import *  # noqa: F403
+
+_OTHERS = {
+    "MultiSourceClassifier": "_base",
+    "DomainEncoder": "encoders",
+    "MLPEncoder": "encoders",
+    "DOUBT": "_mixture_classifier",
+    "train_rough": "_mixture_classifier",
+    "vote": "_mixture_classifier",
+}
+_PUBLIC = ("DomainEncoder", "MLPEncoder", "MultiSourceClassifier")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        own = [m.name for m in METHODS.values() if m.module.startswith(__name__)]
+        return [*own, *_PUBLIC]
+    if name in METHODS and METHODS[name].module.startswith(__name__):
+        return METHODS[name].load()
+    if name in _OTHERS:
+        return getattr(import_module(f"{__name__}.{_OTHERS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__getattr__("__all__"), *globals()})

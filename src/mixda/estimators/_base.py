@@ -17,29 +17,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from mixda import __version__
-from mixda._validation import Array, check_magnitude, check_random_state
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_magnitude, check_random_state
+from mixda._version import __version__
 from mixda.em import fit_labeled_mixture
-from mixda.estimators._encoders import DomainEncoder, Ids, seeded
+from mixda.estimators.encoders import DomainEncoder, Ids
+from mixda.estimators.utils import Codes, Source, check_domains, encode_labels, std_floor
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel, Domain, default_names, novelty_threshold
 from mixda.rules import Chain, Rule
 
-Codes = NDArray[np.intp]
-Source = tuple[Array, Codes]
-
-_FLOOR = 0.1  # of a feature's spread: 0.001 costs GMM-DaDiL up to half its accuracy on MLP features
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
 
 
 class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of all estimators: labelled source domains in, a classifier of the target out.
+    """Base of all estimators: labeled source domains in, a classifier of the target out.
 
     `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id, and negative
     ids are the target (several negative ids are one target). Target rows of `y` are dropped
@@ -80,7 +74,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     _sizes: list[int | None]  # samples of each source, then of the target, where known
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> MultiSourceClassifier:
-        """Learn from labelled sources and an unlabelled target.
+        """Learn from labeled sources and an unlabeled target.
 
         Parameters
         ----------
@@ -96,7 +90,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self
         """
         if y is None:
-            raise ValueError(
+            raise MixdaError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "give the classes of the source rows."
             )
@@ -130,7 +124,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         ----------
         X : array-like of shape (n, d)
         sample_domain : array-like of shape (n,) or int, optional
-            Where the rows come from; by default the target. Rows of sources are standardised as
+            Where the rows come from; by default the target. Rows of sources are standardized as
             such (see `scale`) and then classified by the target's model.
         allow_source : bool
             If False, rows of source domains are an error.
@@ -153,7 +147,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         check_magnitude(X, "X")
         ids = check_domains(sample_domain, len(X), default=-1)
         if not allow_source and (ids >= 0).any():
-            raise ValueError(
+            raise MixdaError(
                 f"{(ids >= 0).sum()} of the rows to predict are of source domains, but "
                 "allow_source is False; give target rows (negative ids) or allow_source=True."
             )
@@ -259,7 +253,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _check_adapted(self) -> None:
         check_is_fitted(self)
         if not hasattr(self, "unlabeled_mixture_"):
-            raise ValueError(
+            raise MixdaError(
                 f"this {type(self).__name__} was fitted without a target, so there is no adapted "
                 "model; call fit(X, y, sample_domain=...) with some negative ids first."
             )
@@ -294,7 +288,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if names is None:
             names = [*(f"source {k}" for k in self.sources_), "target"]
         if isinstance(names, str) or len(names) != len(self.sources_) + 1:
-            raise ValueError(
+            raise MixdaError(
                 f"domain_names must be {len(self.sources_) + 1} names, those of the sources and "
                 f"then the target's, got {names!r}."
             )
@@ -321,110 +315,15 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _check_roles(self, is_source: NDArray[np.bool_], given: bool) -> None:
         if not is_source.any():
-            raise ValueError(
+            raise MixdaError(
                 "sample_domain names no source domain (all ids are negative); "
-                "give labelled source rows an id of 0 or more."
+                "give labeled source rows an id of 0 or more."
             )
         if self._needs_target and given and is_source.all():
-            raise ValueError(
+            raise MixdaError(
                 "sample_domain names no target (no id is negative); give target rows a negative "
-                "id, or leave sample_domain out to train on labelled rows without adaptation."
+                "id, or leave sample_domain out to train on labeled rows without adaptation."
             )
-
-
-def train_head(
-    classifier: Any, seed: int, Z: Array, codes: Codes, sample_weight: Array | None = None
-) -> Any:
-    """Fit a clone of any scikit-learn classifier (default a logistic regression) on `codes`."""
-    if classifier is None:
-        classifier = LogisticRegression(max_iter=1000)
-    if not hasattr(classifier, "fit"):
-        raise ValueError(
-            f"classifier must be a scikit-learn classifier or None, got {classifier!r}."
-        )
-    if len(np.unique(codes)) == 1:
-        return DummyClassifier(strategy="most_frequent").fit(Z, codes)
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return seeded(classifier, seed).fit(Z, codes, **weights)
-
-
-def head_proba(head: Any, Z: Array, n_classes: int) -> Array:
-    """Probabilities (n, n_classes) of a head that may know fewer classes, or only decide."""
-    proba = np.zeros((len(Z), n_classes))
-    if hasattr(head, "predict_proba"):
-        proba[:, head.classes_] = head.predict_proba(Z)
-    else:
-        proba[np.arange(len(Z)), head.predict(Z)] = 1.0
-    return proba
-
-
-def std_floor(variances: list[Array], largest: float) -> Array:
-    """Smallest standard deviation of each feature: a share of its spread within the domains.
-
-    `variances` are those of the features, one array per domain; `largest` is the largest absolute
-    value anywhere, in case that all is constant.
-    """
-    spread = np.sqrt(np.mean(variances, axis=0))
-    least = 1e-12 * largest or 1e-6  # all is constant, or zero
-    floor: Array = np.maximum(_FLOOR * np.maximum(spread, spread.mean()), least)
-    return floor
-
-
-def pool(sources: list[Source]) -> Source:
-    """All sources as one."""
-    return np.vstack([Z for Z, _ in sources]), np.concatenate([codes for _, codes in sources])
-
-
-def check_domains(sample_domain: Any, n: int, default: int) -> NDArray[np.int64]:
-    """Return one id per row: those given, one for all, or the default."""
-    if sample_domain is None:
-        return np.full(n, default)
-    ids = np.asarray(sample_domain)
-    if ids.ndim == 0:
-        ids = np.full(n, ids)
-    if ids.shape != (n,):
-        raise ValueError(
-            f"sample_domain must hold one id per row of X ({n}), got an array of shape {ids.shape}."
-        )
-    try:
-        numbers = ids.astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.full(n, np.nan)
-    if not ((np.abs(numbers) < 2**53) & (numbers == np.round(numbers))).all():
-        raise ValueError(
-            "sample_domain must hold integers: 0 or more for sources, negative for the target; "
-            "number the domains that have names."
-        )
-    return numbers.astype(np.int64)
-
-
-def encode_labels(
-    y: Any, is_source: NDArray[np.bool_], ids: NDArray[np.int64]
-) -> tuple[NDArray[Any], Codes]:
-    """Names of the classes and the code of every source row; target rows go before all else."""
-    if isinstance(y, (list, tuple)):  # not as one array: target values would choose its dtype
-        y = [label for label, kept in zip(y, is_source, strict=True) if kept]
-        labels = np.asarray(y)
-    else:
-        labels = np.asarray(y)[is_source]
-    labels = column_or_1d(labels, warn=True)
-    missing = _is_missing(labels)
-    if missing.any():
-        domain = ids[is_source][missing][0]
-        raise ValueError(
-            f"y contains NaN, infinity or None on {missing.sum()} row(s) of source domains (the "
-            f"first in domain {domain}); drop them, or mark them as target with a negative id."
-        )
-    if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels):
-        labels = np.array(labels.tolist())
-    check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"the source rows of y hold one class only ({classes.tolist()[0]!r}); a classifier "
-            "needs at least two classes."
-        )
-    return classes, codes
 
 
 def _as_json(value: Any) -> Any:
@@ -435,12 +334,3 @@ def _as_json(value: Any) -> Any:
         return json.loads(json.dumps(value))
     except (TypeError, ValueError):
         return repr(value) if isinstance(value, BaseEstimator) else type(value).__name__
-
-
-def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    if labels.dtype.kind == "f":
-        missing: NDArray[np.bool_] = ~np.isfinite(labels)
-        return missing
-    if labels.dtype.kind != "O":
-        return np.zeros(len(labels), dtype=bool)
-    return np.array([label is None or label != label for label in labels], dtype=bool)

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mixda._validation import Array
-from mixda.estimators._base import (
-    MultiSourceClassifier,
-    Source,
-    head_proba,
-    pool,
-    train_head,
-)
-from mixda.estimators._rules import rule_of
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array
+from mixda.estimators._base import MultiSourceClassifier
+from mixda.estimators._export import rule_of
+from mixda.estimators.utils import Source, head_proba, pool, train_head
 from mixda.rules import Rule
+
+__all__ = ["SourceOnly", "TargetOnly"]
 
 
 class SourceOnly(MultiSourceClassifier):
@@ -28,7 +26,7 @@ class SourceOnly(MultiSourceClassifier):
     classifier : classifier, optional
         Any scikit-learn classifier; default a logistic regression.
     encoder, scale : see `mixda.GMMWBT`
-        ``scale="domain"`` standardises every domain by its own moments, an adaptation of its own.
+        ``scale="domain"`` standardizes every domain by its own moments, an adaptation of its own.
     random_state : None, int or numpy generator
 
     Attributes
@@ -123,14 +121,14 @@ class TargetOnly(SourceOnly):
         if target is None:
             return super()._fit_domains(sources, target, rng)
         if self._target_labels is None:
-            raise ValueError(
+            raise MixdaError(
                 "TargetOnly is an upper bound that uses the target's labels; give them as "
                 "fit(..., target_labels=...), or use SourceOnly."
             )
         labels = np.asarray(self._target_labels)
         codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         if labels.shape != (len(target),) or (self.classes_[codes] != labels).any():
-            raise ValueError(
+            raise MixdaError(
                 f"target_labels must hold one known class for each of the {len(target)} target "
                 f"rows, got {labels.size} value(s); classes are {self.classes_.tolist()}."
             )

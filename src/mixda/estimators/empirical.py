@@ -1,6 +1,6 @@
 """Transport between samples as classifiers: WBT, DaDiL and WJDOT.
 
-The numerics are in `mixda.empirical`, `mixda._empirical_steps`, `mixda.barycenters` and POT.
+The numerics are in `mixda.empirical`, `mixda.empirical._steps`, `mixda.barycenters` and POT.
 """
 
 from __future__ import annotations
@@ -9,25 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from mixda._empirical_steps import hard_barycenter, hard_transport
-from mixda._validation import Array, check_choice, check_positive_int
+from mixda._core.validation import Array, check_choice, check_positive_int
 from mixda.barycenters import barycenter
-from mixda.empirical import learn_empirical_dictionary, learn_joint_transport, point_cloud
-from mixda.estimators._base import (
-    MultiSourceClassifier,
-    Source,
-    head_proba,
-    pool,
-    train_head,
+from mixda.empirical import (
+    hard_barycenter,
+    hard_transport,
+    learn_empirical_dictionary,
+    learn_joint_transport,
+    point_cloud,
 )
-from mixda.estimators._rules import rule_of
+from mixda.estimators._base import MultiSourceClassifier
+from mixda.estimators._export import rule_of
+from mixda.estimators.utils import Source, head_proba, pool, train_head
 from mixda.mixture import Mixture
 from mixda.rules import Average, Chain, Linear, Normalize, Rule, Sigmoid
 from mixda.transport import barycentric_map, transport_plan
 
+__all__ = ["WBT", "WJDOT", "DaDiL"]
+
 
 class HeadClassifier(MultiSourceClassifier):
-    """Base of the methods that end in a classifier trained on samples they made or labelled.
+    """Base of the methods that end in a classifier trained on samples they made or labeled.
 
     A subclass implements ``_training_set(sources, target, rng)``, which returns samples and codes.
     Without a target the head is trained on the sources.
@@ -54,7 +56,7 @@ class HeadClassifier(MultiSourceClassifier):
 
 
 class WBT(HeadClassifier):
-    r"""Wasserstein barycentre transport: sources → their barycentre → the target, in samples.
+    r"""Wasserstein barycenter transport: sources → their barycenter → the target, in samples.
 
     .. math:: B = \arg\min_B \sum_\ell \lambda_\ell W_{c,2}(B, \hat Q_\ell)^2, \qquad
               \hat x_i = \sum_j \frac{\omega_{ij}}{b_i} x_j^T
@@ -62,14 +64,14 @@ class WBT(HeadClassifier):
     Parameters
     ----------
     n_points : int, optional
-        Support of the barycentre; default 20 per class.
+        Support of the barycenter; default 20 per class.
     max_samples : int
         At most so many samples of every domain enter a plan, but at least one of each class; a
         source keeps its proportions of the classes.
     label_mode : {"soft", "hard"}
         "soft" propagates labels with exact plans, as in the authors' later work. "hard" is the
         original: labels fixed to those of all source samples, entropic plans that may not cross
-        classes, one round, and a class-regularised entropic plan to the target.
+        classes, one round, and a class-regularized entropic plan to the target.
     beta : float, "auto" or "max"
         Weight of the labels ("soft" only).
     reg, reg_class : float
@@ -81,7 +83,7 @@ class WBT(HeadClassifier):
     Attributes
     ----------
     barycenter_ : Mixture
-        The labelled point cloud before its transport.
+        The labeled point cloud before its transport.
     transported_ : Mixture
         And after.
     classifier_ : classifier
@@ -152,7 +154,7 @@ class WBT(HeadClassifier):
 
 
 class DaDiL(MultiSourceClassifier):
-    r"""Dataset dictionary learning: domains as barycentres of learned labelled point clouds.
+    r"""Dataset dictionary learning: domains as barycenters of learned labeled point clouds.
 
     The objective is that of `mixda.empirical.learn_empirical_dictionary`. DaDiL-R trains a
     classifier on the reconstruction :math:`\mathcal{B}(\lambda_T, \mathcal{P})` of the target;
@@ -379,7 +381,7 @@ def subsample(source: Source, size: int, rng: np.random.Generator) -> Source:
 
 
 def _balanced(source: Source, n_classes: int, size: int, rng: np.random.Generator) -> Mixture:
-    """`size` samples as a labelled cloud, the same number of every class up to one."""
+    """`size` samples as a labeled cloud, the same number of every class up to one."""
     Z, codes = source
     wanted = np.arange(check_positive_int(size, "n_points")) * n_classes // size
     rows = np.array([rng.choice(np.flatnonzero(codes == c)) for c in wanted])

@@ -1,4 +1,4 @@
-"""GMM-WBT and GMM-DaDiL as classifiers: domains become mixtures, a labelled target mixture decides.
+"""GMM-WBT and GMM-DaDiL as classifiers: domains become mixtures, a labeled target mixture decides.
 
 The numerics are in `mixda.em`, `mixda.barycenters`, `mixda.transport` and `mixda.dictionary`.
 """
@@ -11,38 +11,39 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from mixda._kept import kept_dictionary
-from mixda._validation import (
+from mixda._core.errors import MixdaError
+from mixda._core.validation import (
     check_magnitude,
     check_number,
     check_positive_int,
     check_random_state,
 )
-from mixda.barycenters import barycenter
-from mixda.dictionary import Dictionary, learn_dictionary
+from mixda.barycenters import barycenter, merge_mixtures
+from mixda.dictionary import Dictionary, kept_dictionary, learn_dictionary
 from mixda.em import fit_mixture
-from mixda.estimators._base import check_domains
-from mixda.estimators._mixtures import MixtureClassifier
+from mixda.estimators._mixture_classifier import MixtureClassifier
+from mixda.estimators.utils import check_domains
 from mixda.mixture import Mixture
-from mixda.online import merge_mixtures
 from mixda.transport import barycentric_map, transport_plan
+
+__all__ = ["GMMWBT", "GMMDaDiL"]
 
 
 class GMMWBT(MixtureClassifier):
-    r"""Classify the target by a barycentre of the sources that is transported onto it (GMM-WBT).
+    r"""Classify the target by a barycenter of the sources that is transported onto it (GMM-WBT).
 
     .. math:: B = \arg\min_B \sum_\ell \lambda_\ell \, \mathcal{SMW}_2(B, Q_\ell)^2, \qquad
               \hat m_i = \sum_j \frac{\omega_{ij}}{b_i} m_j^T, \quad
               \hat s_i = \sum_j \frac{\omega_{ij}}{b_i} s_j^T, \quad \hat v_i = v_i^B
 
-    with :math:`\omega` the optimal plan from :math:`B` to the unlabelled target mixture.
+    with :math:`\omega` the optimal plan from :math:`B` to the unlabeled target mixture.
 
     Parameters
     ----------
     n_components : int or "bic"
         Components per class in every source mixture, limited by the class's samples.
     target_components : int, "bic" or None
-        Components of the unlabelled target mixture, limited by its samples; by default as many
+        Components of the unlabeled target mixture, limited by its samples; by default as many
         as the largest source mixture has.
     class_prior : {"uniform", "empirical"}
         Mass of each class in a source mixture: equal, as in the authors' code, or its share of
@@ -57,16 +58,16 @@ class GMMWBT(MixtureClassifier):
     source_weights : array-like of shape (N,), optional
         Barycentric coordinates λ of the sources, in the order of their ids; default uniform.
     beta : float, "auto" or "max"
-        Weight of the labels in the barycentre; see `mixda.barycenter`.
+        Weight of the labels in the barycenter; see `mixda.barycenter`.
     component_weights : {"start", "uniform"} or array-like
-        Weights of the barycentre's components; see `mixda.barycenter`.
+        Weights of the barycenter's components; see `mixda.barycenter`.
     reg, reg_m : float, float or None
         Entropic and unbalanced transport to the target; see `mixda.transport_plan`.
     encoder : {"lda", "mlp"}, transformer or None
-        Space to adapt in, learned from the labelled sources: linear discriminants, the last
+        Space to adapt in, learned from the labeled sources: linear discriminants, the last
         hidden layer of a network (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer.
     scale : {"auto", "domain", "sources", None}
-        Standardisation before the encoder: each domain by its own moments (label-free and
+        Standardization before the encoder: each domain by its own moments (label-free and
         strong, but it takes a difference of class proportions for a shift), all by those of the
         sources, or none, so that without an encoder all mixtures live in the space of `X`.
         "auto" is "sources": no unit of measurement decides.
@@ -87,13 +88,13 @@ class GMMWBT(MixtureClassifier):
     Attributes
     ----------
     target_mixture_ : Mixture
-        Labelled, in the encoded space: the classifier. Without a target, the mixture of all
-        labelled samples.
+        Labeled, in the encoded space: the classifier. Without a target, the mixture of all
+        labeled samples.
     barycenter_ : BarycenterResult
     plan_ : ndarray of shape (K_B, K_T)
-        From the barycentre to the target mixture.
+        From the barycenter to the target mixture.
     source_mixtures_ : list of Mixture
-        Labelled, in the order of `sources_`.
+        Labeled, in the order of `sources_`.
     unlabeled_mixture_ : Mixture
         Of the target's samples.
     encoder_ : DomainEncoder
@@ -179,7 +180,7 @@ class GMMDaDiL(MixtureClassifier):
               \mathcal{MW}_2(Q_T, \mathcal{B}(\lambda_T, \mathcal{P}))^2
               + \sum_{\ell=1}^{N} \mathcal{SMW}_2(Q_\ell, \mathcal{B}(\lambda_\ell, \mathcal{P}))^2
 
-    The target's classifier is the labelled mixture :math:`\mathcal{B}(\lambda_T, \mathcal{P})`.
+    The target's classifier is the labeled mixture :math:`\mathcal{B}(\lambda_T, \mathcal{P})`.
 
     Parameters
     ----------
@@ -206,8 +207,8 @@ class GMMDaDiL(MixtureClassifier):
     Attributes
     ----------
     target_mixture_ : Mixture
-        Labelled, in the encoded space: the classifier. Without a target, the mixture of all
-        labelled samples.
+        Labeled, in the encoded space: the classifier. Without a target, the mixture of all
+        labeled samples.
     dictionary_ : Dictionary
         Rows of its coordinates: sources in the order of `sources_`, target last.
     n_target_seen_ : int
@@ -329,17 +330,17 @@ class GMMDaDiL(MixtureClassifier):
                 if hasattr(self, "n_features_in_"):
                     validate_data(self, X, reset=False)
                 return cast(GMMDaDiL, self.fit(X, y, sample_domain))
-            raise ValueError(
+            raise MixdaError(
                 "partial_fit goes on from a fit with sources and a first target batch; call "
                 "fit(X, y, sample_domain=...) with some negative ids first."
             )
         X = validate_data(self, X, dtype=np.float64, reset=False)
         check_magnitude(X, "X")
         if (check_domains(sample_domain, len(X), default=-1) >= 0).any():
-            raise ValueError("partial_fit takes target rows only; leave rows of sources out.")
+            raise MixdaError("partial_fit takes target rows only; leave rows of sources out.")
         forgetting = check_number(self.forgetting, "forgetting")
         if forgetting > 1:
-            raise ValueError(f"forgetting must be at most 1, got {forgetting!r}.")
+            raise MixdaError(f"forgetting must be at most 1, got {forgetting!r}.")
         Z = self.encoder_.transform(X)
         rng = check_random_state(self.random_state)
         most = self.unlabeled_mixture_.n_components

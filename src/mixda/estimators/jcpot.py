@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mixda._empirical_steps import carry_labels
-from mixda._validation import Array, check_positive_int
-from mixda.estimators._base import Source
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_positive_int
+from mixda.empirical import carry_labels
 from mixda.estimators.empirical import HeadClassifier, subsample
+from mixda.estimators.utils import Source
+
+__all__ = ["JCPOT"]
 
 
 class JCPOT(HeadClassifier):
@@ -79,7 +82,7 @@ class JCPOT(HeadClassifier):
         nc = len(self.classes_)
         complete = [source for source in sources if len(np.unique(source[1])) == nc]
         if not complete:
-            raise ValueError(
+            raise MixdaError(
                 "JCPOT needs at least one source that has samples of all classes; merge sources "
                 "or use another method."
             )

@@ -1,7 +1,7 @@
 """Small matplotlib figures of samples, mixtures, domains, dictionaries and predictions.
 
 Each function returns its axes. Matplotlib is imported when a figure is drawn, never on ``import
-mixda``. Colours come from palettes that colour-blind readers can tell apart; grey always means
+mixda``. Colors come from palettes that color-blind readers can tell apart; gray always means
 "no label". `mixda.report` puts the same pictures on one page, without matplotlib.
 """
 

@@ -1,4 +1,4 @@
-"""What the figures share: colours, axes, and how a mixture gets its colours."""
+"""What the figures share: colors, axes, and how a mixture gets its colors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixda._validation import Array
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 UNLABELED = "#8a8a8a"
 SOURCE, TARGET = "#545e6b", "#1a5fa0"
-# Okabe and Ito's colours without black, then Tol's dark ones for a second round
+# Okabe and Ito's colors without black, then Tol's dark ones for a second round
 PALETTE = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#332288", "#882255", "#999933", "#117733", "#44AA99", "#661100"),
@@ -24,7 +25,7 @@ PALETTE = (
 
 
 def colors(n: int) -> list[str]:
-    """Return `n` colours that colour-blind readers can tell apart, as far as `n` allows.
+    """Return `n` colors that color-blind readers can tell apart, as far as `n` allows.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def check_dims(dims: tuple[int, int], n_features: int) -> tuple[int, int]:
     except (TypeError, ValueError):
         known = False
     if not known:
-        raise ValueError(f"dims must be two features among 0 to {n_features - 1}, got {dims!r}.")
+        raise MixdaError(f"dims must be two features among 0 to {n_features - 1}, got {dims!r}.")
     return i, j
 
 
@@ -88,7 +89,7 @@ def domain_labels(n_domains: int, names: Sequence[str] | None) -> list[str]:
     if names is None:
         return [*(f"source {k}" for k in range(1, n_domains)), "target"]
     if len(names) != n_domains:
-        raise ValueError(
+        raise MixdaError(
             f"domain_names must be {n_domains} names, the sources in their order and then the "
             f"target, got {len(names)}."
         )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array
 from mixda.plot._common import UNLABELED, colors, domain_labels, new_axes, pyplot
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def history(
 def coordinates(
     dictionary: Dictionary, ax: Axes | None = None, *, domain_names: Sequence[str] | None = None
 ) -> Axes:
-    """Barycentric coordinates of every domain as stacked bars, one colour per atom.
+    """Barycentric coordinates of every domain as stacked bars, one color per atom.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def _three_axes(axes: Sequence[Axes] | None) -> NDArray[Any]:
         axes = pyplot().subplots(1, 3, figsize=(11, 3.4), layout="constrained")[1]
     panels: NDArray[Any] = np.asarray(axes, dtype=object)
     if panels.shape != (3,):
-        raise ValueError(f"axes must be three matplotlib Axes, got shape {panels.shape}.")
+        raise MixdaError(f"axes must be three matplotlib Axes, got shape {panels.shape}.")
     return panels
 
 
@@ -132,7 +133,7 @@ def _draw_coordinates(ax: Axes, iterations: NDArray[Any], values: Array) -> None
 def _curves(
     ax: Axes, x: NDArray[Any], values: Array, names: Sequence[str] | None, line: str = "-"
 ) -> None:
-    """One curve per column of `values`, in the colour of its domain."""
+    """One curve per column of `values`, in the color of its domain."""
     for k, color in enumerate(colors(values.shape[1])):
         label = None if names is None else names[k]
         ax.plot(x, values[:, k], color=color, linestyle=line, linewidth=1.3, label=label)

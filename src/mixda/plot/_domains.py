@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array
 from mixda.mixture import Mixture
 from mixda.plot._common import SOURCE, TARGET, component_colors, domain_labels, new_axes, pyplot
 from mixda.transport import align_labels, check_same_features
@@ -42,7 +43,7 @@ def domain_map(
     >>> p, q = (mixda.Mixture([1.0], [[x]], [[1.0]]) for x in (0.0, 3.0))
     >>> ax = mixda.plot.domain_map([p, q], names=["old", "new"])  # doctest: +SKIP
     """
-    from mixda._views import embed_distances, pairwise_distances
+    from mixda.views import embed_distances, pairwise_distances
 
     check_same_features(mixtures)
     labels = domain_labels(len(mixtures), names)
@@ -70,12 +71,12 @@ def components(
     """All components of several mixtures, in the one plane that tells their classes apart best.
 
     Two features are shown as they are. Of more, the plane is spanned by linear discriminants of
-    the labelled mixtures (at least one is needed), the same for all panels.
+    the labeled mixtures (at least one is needed), the same for all panels.
 
     Parameters
     ----------
     mixtures : sequence of Mixture
-        Labelled ones are coloured by class, others are grey.
+        Labeled ones are colored by class, others are gray.
     axes : sequence of matplotlib Axes, optional
         One per mixture.
     names : sequence of str, optional
@@ -94,7 +95,7 @@ def components(
     """
     from dataclasses import replace
 
-    from mixda._views import common_plane
+    from mixda.views import common_plane
 
     mixtures = list(mixtures)
     check_same_features(mixtures)
@@ -127,7 +128,7 @@ def _panels(axes: Sequence[Axes] | None, n: int) -> NDArray[Any]:
         axes = grid.ravel()[:n]
     panels: NDArray[Any] = np.asarray(axes, dtype=object).ravel()
     if panels.shape != (n,):
-        raise ValueError(f"axes must be {n} matplotlib Axes, one per mixture, got {len(panels)}.")
+        raise MixdaError(f"axes must be {n} matplotlib Axes, one per mixture, got {len(panels)}.")
     return panels
 
 

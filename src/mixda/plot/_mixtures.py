@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mixda._validation import Array, check_choice, check_X
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice, check_X
 from mixda.plot._common import (
     UNLABELED,
     check_dims,
@@ -34,7 +35,7 @@ def samples(
     size: float = 6.0,
     alpha: float = 0.5,
 ) -> Axes:
-    """Scatter of samples, coloured by class, grey without labels.
+    """Scatter of samples, colored by class, gray without labels.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def samples(
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
     classes : array-like of shape (nc,), optional
-        All class names in the order of their colours; by default those of `y`, sorted.
+        All class names in the order of their colors; by default those of `y`, sorted.
     dims : pair of int
         The two features to show.
     size, alpha : float
@@ -83,11 +84,11 @@ def mixture(
     alpha: float = 0.22,
     color: str | None = None,
 ) -> Axes:
-    """Ellipses of a mixture's components, coloured by class, grey without labels.
+    """Ellipses of a mixture's components, colored by class, gray without labels.
 
     An ellipse is `n_stds` standard deviations wide on each side of a mean; the area of the dot in
     its middle is proportional to the component's weight. A component with a soft label has the
-    average of its classes' colours.
+    average of its classes' colors.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def mixture(
     alpha : float
         Opacity of the inside of an ellipse.
     color : str, optional
-        One colour for all components instead of those of the classes.
+        One color for all components instead of those of the classes.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def plan(
     """
     check_choice(kind, "kind", ("lines", "matrix"))
     if result.plan.shape != (p.n_components, q.n_components):
-        raise ValueError(
+        raise MixdaError(
             f"the plan has shape {result.plan.shape}, but the mixtures have {p.n_components} and "
             f"{q.n_components} components; give the mixtures it was computed for, in their order."
         )
@@ -210,7 +211,7 @@ def _plan_lines(plan: Array, p: Mixture, q: Mixture, ax: Axes, dims: tuple[int, 
 
 
 def _plan_matrix(plan: Array, p: Mixture, q: Mixture, ax: Axes) -> Axes:
-    from mixda._views import along_diagonal
+    from mixda.views import along_diagonal
 
     rows, columns = _by_class(p), _by_class(q)
     if q.labels is None:
@@ -230,7 +231,7 @@ def _by_class(m: Mixture) -> NDArray[np.intp]:
 
 
 def _strip(ax: Axes, shades: Array, place: str) -> None:
-    """Draw the colours of the components along one side of the matrix."""
+    """Draw the colors of the components along one side of the matrix."""
     from matplotlib.patches import Rectangle
 
     width = 0.03

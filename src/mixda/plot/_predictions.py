@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mixda._validation import check_array, check_names, check_X
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_array, check_names, check_X
 from mixda.plot._common import SOURCE, TARGET, domain_labels, new_axes
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def class_proportions(
     labels = domain_labels(len(table), names)
     ticks = np.arange(table.shape[1]) if classes is None else check_names(classes, "classes")
     if len(ticks) != table.shape[1]:
-        raise ValueError(f"classes must be {table.shape[1]} names, got {len(ticks)}.")
+        raise MixdaError(f"classes must be {table.shape[1]} names, got {len(ticks)}.")
     ax = new_axes(ax)
     rows = np.arange(table.shape[1])
     for k, row in enumerate(table[:-1]):
@@ -118,16 +119,16 @@ def confusion(
     >>> import mixda
     >>> ax = mixda.plot.confusion(["a", "b"], ["a", "a"])  # doctest: +SKIP
     """
-    from mixda._views import confusion_counts, label_codes
+    from mixda.views import confusion_counts, label_codes
 
     truth, guess = check_names(y_true, "y_true"), check_names(y_pred, "y_pred")
     if len(truth) != len(guess):
-        raise ValueError(f"y_true has {len(truth)} labels, but y_pred has {len(guess)}.")
+        raise MixdaError(f"y_true has {len(truth)} labels, but y_pred has {len(guess)}.")
     both = np.unique(np.concatenate([truth, guess]))  # numbers become texts if the other has texts
     names = both if classes is None else check_names(classes, "classes")
     (true, unknown), (said, strange) = label_codes(truth, names), label_codes(guess, names)
     if unknown or strange:
-        raise ValueError(f"classes does not hold {(unknown + strange)[0]!r}; name all that occur.")
+        raise MixdaError(f"classes does not hold {(unknown + strange)[0]!r}; name all that occur.")
     counts = confusion_counts(true, said, len(names))
     ax = new_axes(ax)
     ax.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), "Blues", vmin=0, vmax=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mixda._files import write_atomically
+from mixda._core.atomic import write_atomically
 from mixda.model import AdaptedModel
 from mixda.report._facts import collect_facts
 from mixda.report._page import render

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._validation import Array
-from mixda._views import along_diagonal
+from mixda._core.validation import Array
 from mixda.mixture import Mixture
 from mixda.report._facts import Facts
+from mixda.report._html import Markup, chart, cut, join, label, matrix, percent, significant, tag
 from mixda.report._marks import UNLABELED, color_class, mark, top_classes
 from mixda.report._scales import Scale, View, scale_for
-from mixda.report._svg import Markup, chart, cut, join, label, matrix, percent, significant, tag
+from mixda.views import along_diagonal
 
 WIDTH = 360.0
 MOST_COMPONENTS = 120  # drawn per panel, the heaviest; the rest would only hide each other
@@ -233,7 +233,7 @@ def plan(facts: Facts) -> Markup:
     name = cut(facts.target_name, 24)
     shapes.append(label(middle, 14.0, f"components of {name}", text_anchor="middle", class_="dim"))
     words = (
-        f"Mass from {mass.shape[0]} labelled components, by class, to {mass.shape[1]} components "
+        f"Mass from {mass.shape[0]} labeled components, by class, to {mass.shape[1]} components "
         f"of {facts.target_name}."
     )
     return chart("Transport plan", words, (WIDTH, top + height + 6), *shapes)

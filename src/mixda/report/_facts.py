@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._federated import SHARES, class_shares
-from mixda._validation import Array, check_names
-from mixda._views import (
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_names
+from mixda.mixture import SHARES, Mixture, class_shares
+from mixda.model import AdaptedModel
+from mixda.report._html import cut
+from mixda.transport import transport_plan
+from mixda.views import (
     Plane,
     class_gap,
     common_plane,
@@ -21,10 +25,6 @@ from mixda._views import (
     pairwise_distances,
     wilson_interval,
 )
-from mixda.mixture import Mixture
-from mixda.model import AdaptedModel
-from mixda.report._svg import cut
-from mixda.transport import transport_plan
 
 _ROWS = 65_536  # of X at a time, so that the temporaries of a prediction stay small
 _FRAMES = 8  # from the target's coordinates to an atom …
@@ -89,7 +89,7 @@ class Facts:
 
     @property
     def n_sources(self) -> int:
-        """Number of labelled domains."""
+        """Number of labeled domains."""
         return len(self.sources)
 
     @property
@@ -125,7 +125,7 @@ def collect_facts(
 ) -> Facts:
     """Compute all that the page shows."""
     if y is not None and X is None:
-        raise ValueError("y was given without X; labels are compared with predictions, give both.")
+        raise MixdaError("y was given without X; labels are compared with predictions, give both.")
     sources = tuple(_in_order(domain.mixture, model.classes) for domain in model.sources)
     target = replace(model.target.mixture, labels=None, classes=None)
     adapted = model.labeled_target
@@ -157,7 +157,7 @@ def collect_facts(
 
 
 def adapted_name(model: AdaptedModel) -> str:
-    """Return what the labelled mixture of the target is called."""
+    """Return what the labeled mixture of the target is called."""
     return "adapted mixture" if model.dictionary is None else "reconstruction"
 
 
@@ -207,7 +207,7 @@ def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
 def _predict(model: AdaptedModel, X: Any, y: Any, row_numbers: Any, n_dropped: int) -> Predictions:
     parts = [_top_two(model, rows) for rows in _blocks(X)]
     if not parts:
-        raise ValueError("X is empty; give at least one row, or leave X out.")
+        raise MixdaError("X is empty; give at least one row, or leave X out.")
     first, second, probability, runner_up, far = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
@@ -219,7 +219,7 @@ def _predict(model: AdaptedModel, X: Any, y: Any, row_numbers: Any, n_dropped: i
         return found
     labels = check_names(y, "y")
     if len(labels) != len(first):
-        raise ValueError(
+        raise MixdaError(
             f"y has {len(labels)} labels, but X has {len(first)} rows; give one per row."
         )
     truth, unknown = label_codes(labels, model.classes)
@@ -234,7 +234,7 @@ def _numbers(row_numbers: Any, n: int) -> NDArray[np.intp]:
         return np.arange(1, n + 1)
     numbers = np.asarray(row_numbers)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-        raise ValueError(
+        raise MixdaError(
             f"row_numbers must be {n} integers, one per row of X, got an array of shape "
             f"{numbers.shape} and type {numbers.dtype}."
         )

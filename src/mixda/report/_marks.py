@@ -1,6 +1,6 @@
-"""How a class looks: a colour and a shape, so that no reader depends on the colour alone.
+"""How a class looks: a color and a shape, so that no reader depends on the color alone.
 
-The colours themselves are variables of the style sheet (k0 … k9), one set for light and one for
+The colors themselves are variables of the style sheet (k0 … k9), one set for light and one for
 dark paper.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixda.report._svg import Markup, tag
+from mixda.report._html import Markup, tag
 
 COLORS = 10
 _SHAPES = (
@@ -25,12 +25,12 @@ UNLABELED = -1
 
 
 def color_class(k: int) -> str:
-    """Return the name of the colour of class `k` in the style sheet."""
+    """Return the name of the color of class `k` in the style sheet."""
     return "kn" if k == UNLABELED else f"k{k % COLORS}"
 
 
 def shape(k: int) -> int:
-    """Return the shape of class `k`; classes that share a colour have different shapes.
+    """Return the shape of class `k`; classes that share a color have different shapes.
 
     Examples
     --------

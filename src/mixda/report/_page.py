@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Callable
 from importlib.resources import files
 
-from mixda.report import _words
+from mixda.report import _sentences as _words
 from mixda.report._facts import Facts
+from mixda.report._html import Markup, join, tag
 from mixda.report._marks import definitions
 from mixda.report._sections import components, domains, learning, plan, predictions, settings
-from mixda.report._svg import Markup, join, tag
 
 _SECTIONS: tuple[tuple[str, str, Callable[[Facts], Markup | None]], ...] = (
     ("domains", "The domains", domains),
@@ -87,7 +87,7 @@ def _contents(links: list[tuple[str, str]]) -> Markup:
 
 def _section(name: str, words: str, body: Markup) -> Markup:
     heading = tag("h2", words, id=f"{name}-title")
-    return tag("section", heading, body, id=name, aria_labelledby=f"{name}-title")
+    return tag("section", heading, body, id=name, aria_labeledby=f"{name}-title")
 
 
 def _short(facts: Facts) -> Markup:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixda._validation import Array
-from mixda._views import Plane, square_roots
+from mixda._core.validation import Array
 from mixda.mixture import Mixture
+from mixda.views import Plane, square_roots
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class View:
     scale: Array
 
     def place(self, m: Mixture, side: float) -> tuple[Array, Array]:
-        """Return centres (K, 2) and roots of covariances (K, 2, 2) in a panel of that side."""
+        """Return centers (K, 2) and roots of covariances (K, 2, 2) in a panel of that side."""
         centers, roots = self.plane.place(m)
         stretch = side * self.scale
         pixels = (centers - self.offset) * stretch

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mixda._describe import plural
-from mixda._validation import Array
+from mixda._core.text import plural
+from mixda._core.validation import Array
 from mixda.mixture import Mixture
-from mixda.report import _charts, _results, _words
+from mixda.report import _charts
+from mixda.report import _prediction_charts as _results
+from mixda.report import _sentences as _words
 from mixda.report._facts import Facts, Predictions
+from mixda.report._html import Markup, cut, join, listing, percent, significant, table, tag
 from mixda.report._marks import legend, top_classes
-from mixda.report._mover import mover
 from mixda.report._scales import common_view
-from mixda.report._svg import Markup, cut, join, listing, percent, significant, table, tag
+from mixda.report._slider import mover
 
 _SIDE = 170.0
 _LEAST_CERTAIN = 12
@@ -58,7 +60,7 @@ def _committee(facts: Facts) -> Markup | None:
 def _coordinates(facts: Facts) -> Markup:
     lam = facts.model.dictionary.coordinates  # type: ignore[union-attr]
     caption = (
-        "Each domain is a blend (a barycentre) of the same atoms. The target learns from the "
+        "Each domain is a blend (a barycenter) of the same atoms. The target learns from the "
         "sources with which it shares atoms."
     )
     rows = [(name, *(float(x) for x in row)) for name, row in zip(facts.names, lam, strict=False)]
@@ -130,7 +132,7 @@ def _plane_words(facts: Facts) -> str:
     raw = facts.model.encoder is None
     if plane.kind == "lanes":
         what = names[0] if raw else "the only encoded feature"
-        return f"Across is {what}; upwards, every class has its lane, unlabelled ones the lowest."
+        return f"Across is {what}; upwards, every class has its lane, unlabeled ones the lowest."
     if plane.kind == "features":
         what = (
             f"{names[0]}, up is {names[1]}" if raw else "the first encoded feature, up the second"
@@ -145,10 +147,10 @@ def _plane_words(facts: Facts) -> str:
 
 
 def plan(facts: Facts) -> Markup | None:
-    """Transport plan between the labelled components and those of the target."""
+    """Transport plan between the labeled components and those of the target."""
     if facts.plan is None:
         return None
-    what = "labelled mixture" if facts.adapted is None else facts.names[-1]
+    what = "labeled mixture" if facts.adapted is None else facts.names[-1]
     if facts.sources and facts.plan_rows is facts.sources[0]:
         what = f"mixture of {facts.names[0]}"
     caption = (

@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from mixda._validation import Array
-from mixda.estimators._base import Source
-from mixda.estimators._encoders import MLPEncoder
+from mixda._core.validation import Array
+from mixda.estimators.encoders import MLPEncoder
 from mixda.estimators.gmm import GMMDaDiL
+from mixda.estimators.utils import Source
 from mixda.selection.scores import Ids, fitted_clone
 
 RAW = "features as given"

@@ -15,12 +15,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mixda._progress import Progress
-from mixda._validation import Array, check_number, check_positive_int
-from mixda.estimators._base import MultiSourceClassifier, Source
-from mixda.estimators._encoders import DomainEncoder
-from mixda.estimators._mixtures import DOUBT, vote
+from mixda._core.errors import MixdaError
+from mixda._core.progress import Progress
+from mixda._core.validation import Array, check_number, check_positive_int
+from mixda.estimators import DOUBT, MultiSourceClassifier, vote
 from mixda.estimators.baselines import SourceOnly
+from mixda.estimators.encoders import DomainEncoder
+from mixda.estimators.utils import Source
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Chain, Doubt, Rule, Softmax
 from mixda.selection._experts import (
@@ -54,15 +55,15 @@ _CLEARLY = 0.02  # better on left-out sources, in mean accuracy
 class AutoMSDA(MultiSourceClassifier):
     r"""Adapt without choosing a method: several candidates, judged on left-out sources.
 
-    Six experts are fitted: in three spaces (standardised features, linear discriminants, a small
-    network) with two kinds of standardisation (by all sources; every domain by itself),
+    Six experts are fitted: in three spaces (standardized features, linear discriminants, a small
+    network) with two kinds of standardization (by all sources; every domain by itself),
 
     .. math:: p_e(y \mid x) \propto p_S(y \mid \phi_e(x)) \; p_T(y \mid \phi_e(x)),
 
     the product of the sources' classifier and of GMM-DaDiL's mixture of the target. Candidates are
     the committees :math:`p(y \mid x) \propto \prod_e p_e(y \mid x)` of all six, of the three with a
     common scale and of the three with an own scale, and the sources' classifier alone (on the
-    features, standardised by all sources). Some sources (`max_folds`) are in turn the target of the
+    features, standardized by all sources). Some sources (`max_folds`) are in turn the target of the
     others, and the first of these candidates is taken unless another has a clearly better mean
     accuracy there (by two points). If that is the sources' classifier, adaptation is declined; so
     it is where the target is like the sources but for the proportions of its classes. Probabilities
@@ -427,10 +428,10 @@ class AutoMSDA(MultiSourceClassifier):
 def _check_candidates(candidates: Any) -> dict[str, Any]:
     named = dict(candidates) if isinstance(candidates, Mapping) else {}
     if not named or not all(isinstance(m, MultiSourceClassifier) for m in named.values()):
-        raise ValueError(
+        raise MixdaError(
             "candidates must be a non-empty mapping of names to mixda estimators, got "
             f"{candidates!r}."
         )
     if SOURCE_ONLY in named:
-        raise ValueError(f"the candidate {SOURCE_ONLY!r} is always there; give it another name.")
+        raise MixdaError(f"the candidate {SOURCE_ONLY!r} is always there; give it another name.")
     return named

@@ -15,7 +15,8 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from mixda._validation import Array, check_choice, check_positive_int, check_random_state
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice, check_positive_int, check_random_state
 
 Ids = NDArray[np.int64]
 
@@ -53,7 +54,7 @@ class PseudoTask(NamedTuple):
 
 
 def leave_one_source_out(estimator: Any, X: Any, y: Any, sample_domain: Any) -> float:
-    r"""Mean accuracy over the sources, each in turn in the role of the unlabelled target.
+    r"""Mean accuracy over the sources, each in turn in the role of the unlabeled target.
 
     .. math:: \frac{1}{N} \sum_{\ell=1}^{N} \mathrm{acc}\bigl(h_{\ell' \neq \ell \to \ell};
               \; X_\ell, y_\ell\bigr)
@@ -86,7 +87,7 @@ def leave_one_source_out(estimator: Any, X: Any, y: Any, sample_domain: Any) -> 
     """
     tasks = list(pseudo_tasks(X, y, sample_domain))
     if not tasks:
-        raise ValueError(
+        raise MixdaError(
             "no source can be left out: none has a class that the others know; use another score, "
             "such as 'importance_weighted' or 'circular_validation'."
         )
@@ -265,7 +266,7 @@ def pseudo_tasks(
     X, codes, ids = X[ids >= 0], codes[ids >= 0], ids[ids >= 0]
     sources = np.unique(ids)
     if len(sources) < 2:
-        raise ValueError(
+        raise MixdaError(
             "leaving a source out needs at least two sources, got one; use another score, such "
             "as 'importance_weighted' or 'circular_validation'."
         )
@@ -325,7 +326,7 @@ def _accuracy(estimator: Any, task: PseudoTask) -> float:
 
 def _problem(X: Any, y: Any, sample_domain: Any) -> tuple[Array, Ids, Ids]:
     """Return samples, classes as integers (the target's masked before all else) and ids."""
-    from mixda.estimators._base import check_domains, encode_labels
+    from mixda.estimators.utils import check_domains, encode_labels
 
     X = np.asarray(X, dtype=np.float64)
     ids = check_domains(sample_domain, len(X), default=0)
@@ -346,7 +347,7 @@ def _density_ratio(X: Array, ids: Ids) -> Array:
 
 def _mixture_of(model: Any) -> Any:
     if not hasattr(model, "target_mixture_"):
-        raise ValueError(
+        raise MixdaError(
             f"{type(model).__name__} has no mixture of the target; use another score, or a method "
             "such as GMMWBT or GMMDaDiL."
         )

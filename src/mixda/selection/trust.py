@@ -6,14 +6,13 @@ Everything here is learned from the sources in the role of the target, where the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._describe import describe_trust
-from mixda._validation import Array
+from mixda._core.validation import Array
+from mixda.model import Trust as Trust
 
 SOURCE_ONLY = "source only"  # the candidate that does not adapt
 
@@ -22,55 +21,6 @@ _LEAST = 1e-12  # of a probability whose logarithm is taken
 _SPREAD = 0.18  # of the estimate's error, in units of sqrt(p (1 - p)) ...
 _SURE = 0.004  # ... with this added to p (1 - p), so that no estimate is without doubt
 _OTHER_SHARES = 0.25  # of the samples would have to change their class
-
-
-@dataclass(frozen=True)
-class Trust:
-    """What can be said about a classifier of the target without its labels.
-
-    Attributes
-    ----------
-    accuracy : float or None
-        Estimated share of the target that is classified correctly; None where there was nothing
-        to learn an estimate from: a single source, or none with a class that others know.
-    low, high : float or None
-        Interval that should hold the true accuracy with probability `level`.
-    level : float
-    declined : bool
-        Whether adaptation was declined: the answer is the sources' own classifier.
-    reason : str
-        Why, in a sentence.
-    candidates : tuple of dict
-        ``{"name", "score", "chosen"}``, the score being the mean accuracy on left-out sources;
-        where `folds` is empty, on the way back to the sources from the answers on the target.
-    folds : dict of str to float
-        Accuracy of the chosen candidate on each left-out source.
-
-    Examples
-    --------
-    >>> from mixda.selection import Trust
-    >>> print(  # doctest: +NORMALIZE_WHITESPACE
-    ...     Trust(0.93, 0.88, 0.97, 0.8, False, "It did better on left-out sources.")
-    ... )
-    Estimated without any label of the target: right for 93% of its samples (between 88% and 97%,
-    meant to hold 80% of the time). It did better on left-out sources.
-    """
-
-    accuracy: float | None
-    low: float | None
-    high: float | None
-    level: float
-    declined: bool
-    reason: str
-    candidates: tuple[dict[str, Any], ...] = ()
-    folds: dict[str, float] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as a dict that a model's file can hold."""
-        return {**asdict(self), "candidates": list(self.candidates)}
-
-    def __str__(self) -> str:
-        return describe_trust(self.to_json()) or ""
 
 
 class Fold(NamedTuple):
@@ -105,7 +55,7 @@ class Fold(NamedTuple):
         return largest
 
     def to_the(self, power: float) -> Fold:
-        """Return the same with probabilities taken to a power and normalised again."""
+        """Return the same with probabilities taken to a power and normalized again."""
         return self._replace(proba=_tempered(self.proba, power))
 
 

@@ -1,0 +1,1 @@
+"""Arrays, errors, files, progress and threads: what knows nothing of mixtures."""

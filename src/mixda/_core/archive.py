@@ -1,0 +1,235 @@
+"""The one file format of mixda: a NumPy .npz archive with a JSON header and a checksum, no pickles.
+
+`write_archive` and `read_archive` move a header and arrays; `pack` and `unpack` turn frozen
+dataclasses into such a header and arrays and back. Reading never runs anything from the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._core.atomic import write_atomically
+from mixda._core.errors import MixdaError
+
+Arrays = dict[str, NDArray[Any]]
+
+_SMALL = 1 << 26  # bytes that a file may unpack to, whatever its own size; larger are not packed
+_LARGEST_RATIO = 100  # of unpacked bytes to bytes of the file, beyond that
+_KINDS = "biufU"  # of the dtypes we write: booleans, numbers, texts
+_JSON = (str, int, float, bool, type(None))
+
+
+def write_archive(path: str | Path, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a header (JSON; needs "format" and "version") and arrays to `path`, atomically.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from mixda._core.archive import read_archive, write_archive
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a")
+    ...     write_archive(path, {"format": "mixda.a", "version": 1}, {"x": np.ones(2)})
+    ...     header, arrays = read_archive(path, {"mixda.a": 1})
+    >>> header["version"], arrays["x"]
+    (1, array([1., 1.]))
+    """
+    from mixda._version import __version__
+
+    header = {**header, "mixda": __version__}
+    header["sha256"] = _digest(arrays, header)
+    entries: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
+    small = sum(array.nbytes for array in entries.values()) <= _SMALL
+    buffer = io.BytesIO()
+    (np.savez_compressed if small else np.savez)(buffer, **entries)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_archive(path: str | Path, formats: Mapping[str, int]) -> tuple[dict[str, Any], Arrays]:
+    """Return header and arrays of a file in one of the `formats` (name → newest known version).
+
+    Everything else (missing, foreign, cut off, damaged, newer) is a ValueError of one sentence.
+    """
+    path = Path(path)
+    arrays = _read_entries(path)
+    try:
+        header: dict[str, Any] = json.loads(str(arrays.pop("header")))
+        name, version = header["format"], header["version"]
+        digest = header.pop("sha256")
+        known = isinstance(version, int) and str(name).startswith("mixda.")
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        known = False
+    if not known:
+        raise MixdaError(f"{path} was not written by mixda; give a .gmm or .mixda file of mixda.")
+    if name not in formats:
+        wanted = " or ".join(sorted(formats))
+        raise MixdaError(f"{path} holds {name!r}, not {wanted!r}; mixda.load opens either kind.")
+    if version > formats[name]:
+        raise MixdaError(
+            f"{path} has version {version} of its format, this mixda reads up to {formats[name]}; "
+            + _advice(header.get("mixda"))
+        )
+    covered = header if "mixda" in header else None  # version 1 of mixtures: arrays only
+    if digest != _digest(arrays, covered):
+        raise MixdaError(f"{path} is damaged (its checksum does not match); copy it again.")
+    return header, arrays
+
+
+def pack(value: Any, kinds: Sequence[type]) -> tuple[Any, Arrays]:
+    """Return a value as a JSON tree and its arrays, named by where they stand in it.
+
+    Frozen dataclasses among `kinds`, arrays, tuples, JSON dictionaries and JSON scalars are known.
+
+    Examples
+    --------
+    >>> from mixda import Mixture
+    >>> from mixda._core.archive import pack, unpack
+    >>> p = Mixture([1.0], [[0.0]], [[1.0]])
+    >>> tree, arrays = pack((p,), [Mixture])
+    >>> sorted(arrays)
+    ['0.means', '0.stds', '0.weights']
+    >>> unpack(tree, arrays, [Mixture]) == (p,)
+    True
+    """
+    arrays: Arrays = {}
+    return _pack(value, kinds, "", arrays), arrays
+
+
+def unpack(tree: Any, arrays: Arrays, kinds: Sequence[type]) -> Any:
+    """Return the value that `pack` took apart; its classes check what they are given."""
+    if isinstance(tree, list):
+        return tuple(unpack(part, arrays, kinds) for part in tree)
+    if not isinstance(tree, dict):
+        return tree
+    if tree.keys() == {"json"}:
+        return tree["json"]
+    if tree.keys() == {"array"}:
+        return arrays[tree["array"]]
+    kind = next((kind for kind in kinds if kind.__name__ == tree.get("kind")), None)
+    if kind is None:
+        raise MixdaError(f"it holds {tree.get('kind')!r}, which this mixda does not know")
+    return kind(**{name: unpack(part, arrays, kinds) for name, part in tree["fields"].items()})
+
+
+def check_json(value: Any, name: str) -> dict[str, Any]:
+    """Return a deep copy of a dictionary as JSON keeps it; None is the empty one."""
+    if value is None or value == {}:
+        return {}
+    try:
+        copy = json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MixdaError(f"{name} must be a dictionary of JSON values: {error}.") from None
+    if not isinstance(copy, dict):
+        raise MixdaError(f"{name} must be a dictionary of JSON values, got {value!r}.")
+    return copy
+
+
+def _pack(value: Any, kinds: Sequence[type], path: str, arrays: Arrays) -> Any:
+    if isinstance(value, np.ndarray):
+        arrays[path] = np.array(value, order="C")
+        return {"array": path}
+    if isinstance(value, (tuple, list)):
+        return [_pack(part, kinds, _join(path, i), arrays) for i, part in enumerate(value)]
+    if isinstance(value, dict):
+        return {"json": value}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, _JSON):
+        return value
+    if type(value) not in kinds or not is_dataclass(value):
+        known = ", ".join(kind.__name__ for kind in kinds)
+        raise MixdaError(f"{type(value).__name__} cannot be saved; known are {known}.")
+    names = [field.name for field in fields(value)]
+    parts = {name: _pack(getattr(value, name), kinds, _join(path, name), arrays) for name in names}
+    return {"kind": type(value).__name__, "fields": parts}
+
+
+def _join(path: str, name: str | int) -> str:
+    return f"{path}.{name}" if path else str(name)
+
+
+def _digest(arrays: Arrays, header: Mapping[str, Any] | None) -> str:
+    digest = hashlib.sha256()
+    if header is not None:
+        digest.update(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _advice(version: Any) -> str:
+    """Say which mixda opens a newer file, if the file names one."""
+    if isinstance(version, str) and re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", version):
+        return f"upgrade to open it: pip install 'mixda>={version}'."
+    return "upgrade mixda to open it."
+
+
+def _read_entries(path: Path) -> Arrays:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            _check_sizes(entries, path.stat().st_size)
+            return {
+                entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries
+            }
+    except FileNotFoundError:
+        raise MixdaError(f"{path} does not exist.") from None
+    except OSError as error:
+        if error.errno is not None and error.strerror:
+            raise MixdaError(f"{path} cannot be read: {error.strerror}.") from None
+        raise MixdaError(f"{path} is damaged or not a file of mixda.") from None
+    except zipfile.BadZipFile:
+        raise MixdaError(f"{path} is not a file of mixda, or is cut off.") from None
+    except _ForeignError as error:
+        raise MixdaError(f"{path} is not a file of mixda: {error}.") from None
+    except Exception as error:  # a damaged archive can fail anywhere in zlib, struct or ast
+        raise MixdaError(f"{path} is damaged ({type(error).__name__}); copy it again.") from None
+
+
+class _ForeignError(Exception):
+    """What an archive holds that ours never do."""
+
+
+def _check_sizes(entries: Sequence[zipfile.ZipInfo], file_size: int) -> None:
+    """Refuse archives that unpack to absurd sizes, before anything is unpacked."""
+    if len({entry.filename for entry in entries}) != len(entries):
+        raise _ForeignError("it holds two entries of one name")
+    total = sum(entry.file_size for entry in entries)
+    if total > max(_SMALL, _LARGEST_RATIO * file_size):
+        raise _ForeignError(f"its {file_size} bytes would unpack to {total}")
+    strangers = [entry.filename for entry in entries if not entry.filename.endswith(".npy")]
+    if strangers:
+        raise _ForeignError(f"it holds {strangers[0][:40]!r}")
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """Read one .npy entry whose shape must account for all of its bytes."""
+    data = archive.read(entry)
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, by_columns, dtype = read_header(stream)
+    if dtype.kind not in _KINDS:
+        raise _ForeignError(f"{entry.filename[:40]!r} holds values of dtype {str(dtype)[:40]}")
+    if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise _ForeignError(f"{entry.filename[:40]!r} does not hold as many values as it says")
+    order: Any = "F" if by_columns else "C"
+    array: NDArray[Any] = np.ndarray(shape, dtype, data, stream.tell(), order=order)
+    return array

@@ -1,0 +1,19 @@
+"""The exceptions that mixda raises on purpose."""
+
+from __future__ import annotations
+
+
+class MixdaError(ValueError):
+    """Something about the input is wrong; the message says what, what is accepted, and what to do.
+
+    The command line turns it into one sentence and exit code 2. Any other exception is a bug.
+
+    Examples
+    --------
+    >>> import mixda
+    >>> try:
+    ...     mixda.Mixture(weights=[2.0], means=[[0.0]], stds=[[1.0]])
+    ... except mixda.MixdaError as error:
+    ...     print(str(error)[:40])
+    weights must be non-negative and sum to
+    """

@@ -1,0 +1,46 @@
+"""A progress line on a terminal; silence in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+
+class Progress:
+    """One line that is rewritten at most ten times a second.
+
+    Examples
+    --------
+    >>> from mixda._core.progress import Progress
+    >>> with Progress(10, "working", verbose=False) as progress:
+    ...     progress.update(3, "going well")
+    """
+
+    def __init__(self, total: int, what: str, verbose: bool) -> None:
+        self._total, self._what = total, what
+        self._shown = verbose and sys.stderr.isatty()
+        self._last = 0.0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def update(self, done: int, note: str = "") -> None:
+        """Show that `done` of the total is done."""
+        now = time.monotonic()
+        if not self._shown or (now - self._last < 0.1 and done < self._total):
+            return
+        self._last = now
+        filled = int(24 * done / self._total)
+        bar = "█" * filled + "░" * (24 - filled)
+        sys.stderr.write(f"\r{self._what} {bar} {done}/{self._total} {note}\x1b[K")
+        sys.stderr.flush()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            sys.stderr.write("\n")

@@ -1,0 +1,109 @@
+"""The file that lets a killed computation go on: arrays in a .npz, never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._core.atomic import write_atomically
+from mixda._core.errors import MixdaError
+
+T = TypeVar("T")
+Folder = str | os.PathLike[str]
+
+_NAME = re.compile(r"[0-9a-f]{64}\.(gmm|dictionary)")
+
+
+def fingerprint(arrays: Iterable[Any], settings: Any) -> str:
+    """Return 64 hexadecimal digits that tell one problem from another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda._core.resume import fingerprint
+    >>> fingerprint([np.zeros((2, 3))], "fit") == fingerprint([np.zeros((3, 2))], "fit")
+    False
+    """
+    digest = hashlib.sha256(repr(settings).encode())
+    for given in arrays:
+        array = np.asarray(given)
+        array = array.astype(str) if array.dtype.hasobject else np.ascontiguousarray(array)
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+class ResumeFile:
+    """Arrays of one problem under one path; a file of another problem is refused."""
+
+    def __init__(self, path: str | Path, arrays: Iterable[Any], settings: Any) -> None:
+        self.path = Path(path)
+        self.problem = fingerprint(arrays, settings)
+        if not os.access(self.path.parent, os.W_OK):  # now, not after hours of work
+            raise MixdaError(f"{self.path} cannot be written; choose a folder that you may write.")
+
+    def load(self, unpack: Callable[[dict[str, NDArray[Any]]], T]) -> T | None:
+        """Return what `unpack` makes of what was saved last, or None if there is no file."""
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                saved = {name: archive[name] for name in archive.files}
+            if str(saved.pop("problem")) == self.problem:
+                return unpack(saved)
+        except Exception:
+            raise MixdaError(
+                f"{self.path} is not a checkpoint of mixda; delete it or choose another path."
+            ) from None
+        raise MixdaError(
+            f"{self.path} belongs to other data or settings; delete it or choose another path."
+        )
+
+    def save(self, arrays: Mapping[str, Any]) -> None:
+        """Replace the file."""
+        buffer = io.BytesIO()
+        np.savez(buffer, problem=np.array(self.problem), **arrays)
+        write_atomically(self.path, buffer.getvalue())
+
+    def remove(self) -> None:
+        """Delete the file: the work has ended."""
+        self.path.unlink(missing_ok=True)
+
+
+def open_kept(folder: Folder) -> Path:
+    """Make the folder if it is not there."""
+    try:
+        Path(folder).mkdir(exist_ok=True)
+    except OSError as error:
+        raise MixdaError(
+            f"{folder} cannot be the folder of a checkpoint: {error.strerror}."
+        ) from None
+    return Path(folder)
+
+
+@contextmanager
+def keeping(folder: Folder) -> Iterator[Path]:
+    """Delete what was kept as soon as all is done; what was stopped finds it again.
+
+    Files of others are left alone, and so is the folder if there are any.
+    """
+    folder = Path(folder)
+    done = False
+    try:
+        yield folder
+        done = True
+    finally:
+        kept = [path for path in folder.glob("*") if _NAME.fullmatch(path.name)]
+        for path in kept if done else []:
+            path.unlink()
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

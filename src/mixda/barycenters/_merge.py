@@ -1,0 +1,69 @@
+"""A mixture that follows a stream: new components come in, the nearest ones merge."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_positive_int
+from mixda.mixture import Mixture
+from mixda.transport import check_same_features, features, squared_distances
+
+
+def merge_mixtures(
+    memory: Mixture, batch: Mixture, *, share: float, max_components: int
+) -> Mixture:
+    r"""Add the components of a batch to a memory, and merge until few enough are left.
+
+    The closest pair in W2 becomes its Wasserstein barycenter,
+
+    .. math:: p = p_1 + p_2, \quad m = \frac{p_1 m_1 + p_2 m_2}{p}, \quad
+              s = \frac{p_1 s_1 + p_2 s_2}{p},
+
+    again and again. Standard deviations are averaged, so a merge does not inflate them.
+
+    Parameters
+    ----------
+    memory, batch : Mixture
+        Over the same features; labels are dropped.
+    share : float in (0, 1]
+        Mass of the batch in the result.
+    max_components : int
+
+    Returns
+    -------
+    Mixture
+
+    Examples
+    --------
+    >>> from mixda import Mixture
+    >>> from mixda.online import merge_mixtures
+    >>> p = Mixture([0.5, 0.5], [[0.0], [10.0]], [[1.0], [1.0]])
+    >>> q = Mixture([1.0], [[0.5]], [[3.0]])
+    >>> m = merge_mixtures(p, q, share=0.5, max_components=2)
+    >>> m.weights, m.means.ravel().round(3), m.stds.ravel().round(3)
+    (array([0.75, 0.25]), array([ 0.333, 10.   ]), array([2.333, 1.   ]))
+    """
+    names = check_same_features([memory, batch])
+    check_positive_int(max_components, "max_components")
+    if not 0.0 < share <= 1.0:
+        raise MixdaError(f"share must be above 0 and at most 1, got {share!r}.")
+    points = np.vstack([features(memory), features(batch)])
+    weights = np.concatenate([(1.0 - share) * memory.weights, share * batch.weights])
+    points, weights = points[weights > 0], weights[weights > 0]
+    distances = squared_distances(points, points)
+    np.fill_diagonal(distances, np.inf)
+    alive = np.ones(len(points), dtype=bool)
+    while alive.sum() > max_components:
+        i, j = sorted(np.unravel_index(int(distances.argmin()), distances.shape))
+        total = weights[i] + weights[j]
+        points[i] = (weights[i] * points[i] + weights[j] * points[j]) / total
+        weights[i] = total
+        alive[j] = False
+        fresh: Array = np.where(alive, ((points - points[i]) ** 2).sum(axis=1), np.inf)
+        fresh[i] = np.inf
+        distances[i], distances[:, i] = fresh, fresh
+        distances[j], distances[:, j] = np.inf, np.inf
+    d = memory.n_features
+    weights = weights[alive] / weights[alive].sum()
+    return Mixture(weights, points[alive, :d], points[alive, d:], feature_names=names)

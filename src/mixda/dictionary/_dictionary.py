@@ -1,0 +1,122 @@
+"""The value `Dictionary`: atoms, the coordinates of the domains, and how it was learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import (
+    Array,
+    check_simplex,
+)
+from mixda.barycenters import barycenter
+from mixda.mixture import Mixture
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How the learning went: one row for the start and one for every step (DaDiL: per epoch).
+
+    Attributes
+    ----------
+    loss : ndarray of shape (n,)
+        Sum over the domains.
+    domain_loss : ndarray of shape (n, L)
+        Sources first, target last.
+    coordinates : ndarray of shape (n, L, C)
+    seconds : ndarray of shape (n,)
+        Since the start of the learning.
+    nll : ndarray of shape (n, L), or None
+        Mean negative log-likelihood of the samples given as `samples`.
+    """
+
+    loss: Array
+    domain_loss: Array
+    coordinates: Array
+    seconds: Array
+    nll: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """Atoms, and the coordinates that make the domains out of them.
+
+    Attributes
+    ----------
+    atoms : tuple of C Mixture
+        Labeled, all with K components.
+    coordinates : ndarray of shape (L, C)
+        One row per domain, sources in the given order, target last; rows sum to one.
+    beta : float or "max"
+        Weight of the labels in all plans.
+    alignments : ndarray of shape (L, C, K)
+        ``alignments[l, c, j]`` is the component of atom c in component j of reconstruction l.
+    history : History
+    """
+
+    atoms: tuple[Mixture, ...]
+    coordinates: Array
+    beta: float | str
+    alignments: NDArray[np.intp]
+    history: History
+
+    @property
+    def target(self) -> Mixture:
+        """The reconstruction of the target: a labeled mixture."""
+        return self.reconstruct(-1)
+
+    def reconstruct(self, domain: int | ArrayLike) -> Mixture:
+        r"""Barycenter of the atoms, :math:`\mathcal{B}(\lambda, \mathcal{P})`.
+
+        Atoms are aligned with uniform weights; weights that were learned are then averaged along
+        the alignment like means, deviations and labels.
+
+        Parameters
+        ----------
+        domain : int or array-like of shape (C,)
+            A domain (-1 is the target), or any barycentric coordinates.
+
+        Returns
+        -------
+        Mixture
+
+        Examples
+        --------
+        >>> from mixda import Mixture, learn_dictionary
+        >>> p = Mixture([0.5, 0.5], [[0.0], [8.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+        >>> q = Mixture([0.5, 0.5], [[2.0], [10.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+        >>> t = Mixture([0.5, 0.5], [[1.0], [9.0]], [[1.0], [1.0]])
+        >>> d = learn_dictionary([p, q], t, n_atoms=2)
+        >>> d.reconstruct([0.5, 0.5]).means.round(2).ravel()
+        array([1., 9.])
+        """
+        if isinstance(domain, (int, np.integer)):
+            if not -len(self.coordinates) <= domain < len(self.coordinates):
+                raise MixdaError(
+                    f"there are {len(self.coordinates)} domains (the target is the last), "
+                    f"got {domain}."
+                )
+            return self._average(self.coordinates[domain], self.alignments[domain])
+        lam = check_simplex(domain, "domain", len(self.atoms))
+        nearest = int(((self.coordinates - lam) ** 2).sum(axis=1).argmin())
+        K = self.atoms[0].n_components
+        uniform = [replace(atom, weights=np.full(K, 1.0 / K)) for atom in self.atoms]
+        start = self._average(lam, self.alignments[nearest])
+        start = replace(start, weights=uniform[0].weights)
+        found = barycenter(uniform, lam, beta=self.beta, init=start)
+        return self._average(lam, np.stack([plan.argmax(axis=1) for plan in found.plans]))
+
+    def _average(self, lam: Array, alignment: NDArray[np.intp]) -> Mixture:
+        def mean(name: str) -> Array:
+            parts = zip(lam, self.atoms, alignment, strict=True)
+            total: Array = sum(x * getattr(atom, name)[columns] for x, atom, columns in parts)
+            return total
+
+        weights, labels = mean("weights"), mean("labels")
+        labels = labels / labels.sum(axis=1, keepdims=True)
+        first = self.atoms[0]
+        named = first.classes, first.feature_names
+        return Mixture(weights / weights.sum(), mean("means"), mean("stds"), labels, *named)

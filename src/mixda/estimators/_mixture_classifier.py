@@ -1,0 +1,313 @@
+"""What the methods over mixtures share: domains become mixtures, a labeled target one decides.
+
+`fit` makes the mixtures from samples; `fit_mixtures` takes them from elsewhere (federated).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice, check_positive_int, check_random_state
+from mixda.em import fit_labeled_mixture, fit_mixture, kept_mixture
+from mixda.estimators._base import MultiSourceClassifier
+from mixda.estimators._export import rule_of
+from mixda.estimators.encoders import DomainEncoder
+from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
+from mixda.mixture import SHARES, Mixture, class_shares, count_samples
+from mixda.rules import Chain, Doubt, Posterior, Product, Rule
+from mixda.transport import align_labels, check_same_features
+
+Self = TypeVar("Self", bound="MixtureClassifier")
+
+DOUBT = 0.05  # uniform share in each factor of a product, so that neither is a veto
+
+
+class MixtureClassifier(MultiSourceClassifier):
+    """Base of the methods whose outcome is a labeled mixture of the target.
+
+    A subclass implements ``_adapt(sources, target, rng)``: labeled mixtures of the sources and
+    an unlabeled one of the target in, a labeled mixture of the target out.
+    """
+
+    n_components: Any
+    target_components: Any
+    class_prior: Any
+    min_std: Any
+    n_init: Any
+    classifier: Any
+    n_samples: Any
+    checkpoint: Any
+    verbose: Any
+
+    def fit_mixtures(self: Self, sources: Sequence[Mixture], target: Mixture) -> Self:
+        """Adapt from mixtures alone, as when the samples must stay where they are (federated).
+
+        The mixtures are over raw features. With the same mixtures, this is what `fit` does after
+        it has made them, but for the sources' classifier of ``classifier="product"``, which is
+        trained on samples drawn from them: `class_prior` gives every class of a source the same
+        mass, or leaves the masses as they are; `scale` takes the moments of the mixtures,
+        ``min_std="auto"`` a floor from them. `n_components`, `target_components` and `n_init` are
+        not used. An `encoder` needs samples, so it must be None.
+
+        Parameters
+        ----------
+        sources : sequence of N labeled Mixture
+            Their classes are united. If they have feature names, all must have the same ones;
+            other orders are put right.
+        target : Mixture
+            Its labels, if it has any, are not looked at.
+
+        Returns
+        -------
+        self
+            `predict` and all others then work on raw samples as usual.
+
+        Examples
+        --------
+        >>> import mixda
+        >>> from mixda.datasets import make_shifted_toy
+        >>> toy = make_shifted_toy(random_state=2)
+        >>> task = toy.as_task()
+        >>> rows = [task.sample_domain == k for k in (1, 2, 3)]
+        >>> sites = [mixda.fit_labeled_mixture(task.X[i], task.y[i], random_state=0) for i in rows]
+        >>> target = mixda.fit_mixture(task.X_target, 6, random_state=0)
+        >>> model = mixda.GMMDaDiL(random_state=0).fit_mixtures(sites, target)
+        >>> model.score(task.X_target, task.y_target) > 0.99
+        True
+        """
+        self._forget()
+        sources = [sources] if isinstance(sources, Mixture) else list(sources)
+        check_same_features([*sources, target], by_name=False)
+        self.n_features_in_ = target.n_features
+        names = _common_names([*sources, target])
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+            sources, target = [p.marginal(names) for p in sources], target.marginal(names)
+        check_choice(self.class_prior, "class_prior", ("empirical", "uniform"))
+        self.classes_, sources = _unite_classes(sources)
+        if self.class_prior == "uniform":
+            sources = [_balanced(p) for p in sources]
+        self.sources_ = np.arange(len(sources))
+        self._sizes = [count_samples(p) for p in (*sources, target)]
+        rng = check_random_state(self.random_state)
+        self._seed = int(rng.integers(2**31))
+        self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
+        target = replace(target, labels=None, classes=None)
+        mixtures = self.encoder_.fit_mixtures(sources, target)
+        largest = max(np.abs(p.means).max() for p in mixtures)
+        self._floor = self._resolve_floor([p.moments()[1] ** 2 for p in mixtures], largest)
+        floor = np.broadcast_to(self._floor, self.n_features_in_)
+        *sources, target = [replace(p, stds=np.maximum(p.stds, floor)) for p in mixtures]
+        if self._is_product():
+            rng = np.random.default_rng([self._seed, 2])
+            self.classifier_ = train_rough(*pool([self._draw(p, rng) for p in sources]))
+        self._finish(sources, target)
+        return self
+
+    def _fit_domains(
+        self, sources: list[Source], target: Array | None, rng: np.random.Generator
+    ) -> None:
+        domains = [Z for Z, _ in sources] + ([] if target is None else [target])
+        largest = max(np.abs(Z).max() for Z in domains)
+        self._floor = self._resolve_floor([Z.var(axis=0) for Z in domains], largest)
+        if self._is_product():
+            self.classifier_ = train_rough(*pool(sources))
+        if target is None:
+            self.target_mixture_ = self._fit_source(pool(sources), rng)
+            self._train()
+        else:
+            mixtures = [self._fit_source(source, rng) for source in sources]
+            self._finish(mixtures, self._fit_target(target, mixtures, rng))
+
+    def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
+        return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std
+
+    def _finish(self, sources: list[Mixture], target: Mixture) -> None:
+        """Adapt; the random numbers are the same whether the mixtures were fitted or given."""
+        self.source_mixtures_, self.unlabeled_mixture_ = sources, target
+        self.target_mixture_ = self._adapt(sources, target, np.random.default_rng(self._seed))
+        self._train()
+
+    def _train(self) -> None:
+        if not (self._is_map() or self._is_product()):
+            self.classifier_ = self._train_classifier(np.random.default_rng([self._seed, 1]))
+
+    def _is_map(self) -> bool:
+        return _is(self.classifier, "map")
+
+    def _is_product(self) -> bool:
+        return _is(self.classifier, "product")
+
+    def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
+        mixture = kept_mixture(
+            self.checkpoint,
+            fit_labeled_mixture,
+            *source,
+            n_components=self.n_components,
+            class_prior=self.class_prior,
+            classes=np.arange(len(self.classes_)),
+            min_std=self._floor,
+            n_init=self.n_init,
+            random_state=rng,
+            verbose=self.verbose,
+        )
+        shares = np.bincount(source[1], minlength=len(self.classes_)) / len(source[1])
+        info = {**mixture.info, SHARES: shares.tolist()}
+        return replace(mixture, classes=self.classes_, info=info)
+
+    def _fit_target(self, Z: Array, sources: list[Mixture], rng: np.random.Generator) -> Mixture:
+        n_components = self.target_components
+        if n_components is None:
+            n_components = max(p.n_components for p in sources)
+        if n_components != "bic":
+            n_components = min(check_positive_int(n_components, "target_components"), len(Z))
+        return kept_mixture(
+            self.checkpoint,
+            fit_mixture,
+            Z,
+            n_components=n_components,
+            min_std=self._floor,
+            n_init=self.n_init,
+            random_state=rng,
+            verbose=self.verbose,
+        )
+
+    def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
+        raise NotImplementedError
+
+    def _train_classifier(self, rng: np.random.Generator) -> Any:
+        if not hasattr(self.classifier, "fit"):
+            raise MixdaError(
+                "classifier must be 'map', 'product' or a scikit-learn classifier, got "
+                f"{self.classifier!r}."
+            )
+        return train_head(self.classifier, self._seed, *self._draw(self.target_mixture_, rng))
+
+    def _draw(self, mixture: Mixture, rng: np.random.Generator) -> Source:
+        """Return labeled samples of a mixture, for a classifier to be trained on."""
+        n_samples = self.n_samples
+        if n_samples is None:
+            n_samples = 50 * mixture.n_components
+        coded = replace(mixture, classes=np.arange(len(self.classes_)))
+        Z, codes = coded.sample(n_samples, rng)
+        return Z, np.asarray(codes)
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        if self._is_map():
+            return self.target_mixture_.predict_proba(Z)
+        if self._is_product():
+            return self._rule()(Z)
+        return head_proba(self.classifier_, Z, len(self.classes_))
+
+    def _rule(self) -> Rule:
+        if self._is_map():
+            return Posterior(self.target_mixture_)
+        head = rule_of(self.classifier_, len(self.classes_))
+        if not self._is_product():
+            return head
+        return vote([head, Posterior(self.target_mixture_)])
+
+    def _adapted(self) -> dict[str, Any]:
+        plan = getattr(self, "plan_", None)
+        return {"labeled_target": self.target_mixture_, "plan": plan}
+
+
+def vote(rules: Sequence[Rule], power: float = 1.0) -> Rule:
+    r"""Product of the probabilities that several rules give, each with a little doubt.
+
+    .. math:: p(y \mid x) \propto \prod_i
+              \bigl((1 - \epsilon) \, p_i(y \mid x) + \epsilon / n_c\bigr)^a
+    """
+    doubtful = [Chain((rule, Doubt(DOUBT))) for rule in rules]
+    return Product(np.full(len(rules), power), tuple(doubtful))
+
+
+def train_rough(Z: Array, codes: Codes) -> Any:
+    """Train the sources' factor of a product; the last digits of its optimum change nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return train_head(LogisticRegression(max_iter=200, tol=1e-3), 0, Z, codes)
+
+
+def _is(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+
+
+def _common_names(mixtures: list[Mixture]) -> tuple[str, ...] | None:
+    """Return the feature names of all mixtures in the order of the first, or say who differs."""
+    names = [p.feature_names for p in mixtures]
+    if all(name is None for name in names):
+        return None
+    if any(name is None for name in names):
+        without = _name(mixtures, [name is None for name in names].index(True))
+        raise MixdaError(
+            f"{without} has no feature names, but others have; give them to all "
+            "(dataclasses.replace(mixture, feature_names=...)) or to none."
+        )
+    for i, other in enumerate(names):
+        different = set(names[0] or ()) ^ set(other or ())
+        if different:
+            raise MixdaError(
+                f"{_name(mixtures, i)} has other features than {_name(mixtures, 0)} (one of them "
+                f"lacks {sorted(different)[0]!r}); fit them all on the same columns."
+            )
+    return names[0]
+
+
+def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
+    """Return the sorted classes of all sources, and the sources with labels over these."""
+    for i, p in enumerate(sources):
+        if not p.is_labeled:
+            raise MixdaError(
+                f"{_name([*sources, p], i)} has no labels; sources must be fitted with labels "
+                "(fit_labeled_mixture)."
+            )
+    if not sources:
+        raise MixdaError("fit_mixtures needs at least one source mixture, got none.")
+    labels, classes = align_labels(sources)
+    order = np.argsort(classes)
+    if len(classes) < 2:
+        raise MixdaError(
+            f"the sources hold one class only ({classes.tolist()[0]!r}); a classifier needs at "
+            "least two classes."
+        )
+    united = [
+        replace(
+            p, labels=np.asarray(v)[:, order], classes=classes[order], info=_info(p, classes[order])
+        )
+        for p, v in zip(sources, labels, strict=True)
+    ]
+    return classes[order], united
+
+
+def _info(mixture: Mixture, classes: Any) -> dict[str, Any]:
+    """Return the notes of a mixture with the shares of its classes in the order of `classes`."""
+    if SHARES not in mixture.info:
+        return mixture.info
+    shares = dict(zip(np.asarray(mixture.classes).tolist(), class_shares(mixture), strict=True))
+    return {**mixture.info, SHARES: [float(shares.get(k, 0.0)) for k in classes.tolist()]}
+
+
+def _balanced(mixture: Mixture) -> Mixture:
+    """Give all classes that occur the same mass: the target's proportions may well be others."""
+    labels, shares = np.asarray(mixture.labels), mixture.class_proportions
+    if np.ptp(shares[shares > 0]) < 1e-12:  # to the bit what it was
+        return mixture
+    weights = mixture.weights * (labels[:, shares > 0] @ (1.0 / shares[shares > 0]))
+    info = {**mixture.info, SHARES: shares.tolist()}  # a report tells what they were
+    return replace(mixture, weights=weights / weights.sum(), info=info)
+
+
+def _name(mixtures: list[Mixture], i: int) -> str:
+    """Return what to call a mixture in a sentence; the last is the target."""
+    role = "the target" if i == len(mixtures) - 1 else f"source {i}"
+    given = mixtures[i].info.get("name")
+    return f"{role} ({given})" if given else role

@@ -1,0 +1,259 @@
+"""The space where a method works: standardize every domain, then encode with what the sources know.
+
+Both steps are fitted without target labels. `DomainEncoder` is the whole; `MLPEncoder` is the
+network of ``encoder="mlp"``, a scikit-learn transformer of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array, check_choice
+from mixda.estimators._export import hidden_layers, rule_of
+from mixda.mixture import Mixture, pool_mixtures, without_floor
+from mixda.rules import Affine, Chain, Rule
+
+Ids = NDArray[np.int64]
+MeanAndStd = tuple[Array, Array]
+
+_TARGET = -1
+
+
+class DomainEncoder:
+    r"""Standardization per domain followed by an encoder trained on the sources.
+
+    .. math:: z = \phi\Bigl(\frac{x - \mu_\ell}{\sigma_\ell}\Bigr)
+
+    Parameters
+    ----------
+    scale : {"auto", "domain", "sources", None}
+        Take the mean and deviation of each feature from the sample's own domain, from all sources
+        together, or do not standardize; "auto" is "sources".
+        Negative ids are one domain, the target.
+    encoder : {"lda", "mlp", None} or transformer
+        Linear discriminants with shrinkage, the last hidden layer of a small network
+        (`MLPEncoder`), nothing, or any scikit-learn transformer (it is cloned), trained on the
+        standardized sources and their classes.
+    seed : int
+        Of the network, or of a transformer that has a `random_state` and was given none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.estimators import DomainEncoder
+    >>> X, ids = np.array([[0.0], [2.0], [10.0], [30.0]]), np.array([1, 1, -2, -2])
+    >>> DomainEncoder("domain", None).fit_transform(X, np.array([0, 1]), ids).ravel()
+    array([-1.,  1., -1.,  1.])
+    """
+
+    def __init__(self, scale: str | None, encoder: Any, seed: int = 0) -> None:
+        check_choice(scale, "scale", ("auto", "domain", "sources", None))
+        self._model = _resolve(encoder, seed)
+        self.scale = "sources" if scale == "auto" else scale
+        self._moments: dict[int, MeanAndStd] = {}
+
+    def fit_transform(self, X: Array, codes: NDArray[np.intp], ids: Ids) -> Array:
+        """Fit on samples of all domains and the classes of the source rows; encode them all."""
+        is_source = ids >= 0
+        self._pooled = _moments(X[is_source])
+        if self.scale == "domain":
+            merged = np.maximum(ids, _TARGET)
+            self._moments = {int(k): _moments(X[merged == k]) for k in np.unique(merged)}
+        scaled = self._standardize(X, ids)
+        if self._model is None:
+            return scaled
+        try:
+            self._model.fit(scaled[is_source], codes)
+        except np.linalg.LinAlgError as error:
+            raise MixdaError(
+                f"the encoder could not be fitted to the sources ({error}); drop constant or "
+                "repeated features, or use another encoder."
+            ) from None
+        return self._encode(scaled)
+
+    def transform(self, X: Array, ids: Ids | None = None) -> Array:
+        """Encode samples of the given domains, by default of the target.
+
+        A domain that was not there in the fit is standardized as the sources together.
+        """
+        ids = np.full(len(X), _TARGET) if ids is None else ids
+        scaled = self._standardize(X, ids)
+        return scaled if self._model is None else self._encode(scaled)
+
+    def fit_mixtures(self, sources: list[Mixture], target: Mixture) -> list[Mixture]:
+        """Standardize mixtures by their own moments; return the sources' and then the target's.
+
+        Several sources count by their numbers of samples where these are known (`info`). Features
+        that were constant in the samples of a domain have no spread in its mixture.
+        """
+        if self._model is not None:
+            raise MixdaError(
+                "an encoder is learned from samples, which mixtures do not hold; use encoder=None, "
+                "or fit the estimator on data."
+            )
+        *sources, target = [without_floor(p) for p in (*sources, target)]
+        self._pooled = _settled(*pool_mixtures(sources).moments())
+        if self.scale == "domain":
+            named = [*enumerate(sources), (_TARGET, target)]
+            self._moments = {k: _settled(*p.moments()) for k, p in named}
+        if self.scale is None:
+            return [*sources, target]
+        ids = [*range(len(sources)), _TARGET]
+        moments = [self._moments.get(k, self._pooled) for k in ids]
+        return [p.affine(*m) for p, m in zip([*sources, target], moments, strict=True)]
+
+    def rule(self) -> Rule | None:
+        """Return the encoding of the target as a rule; None if it changes nothing."""
+        steps: list[Rule] = []
+        if self.scale is not None:
+            steps.append(Affine(*self._moments.get(_TARGET, self._pooled)))
+        if self._model is not None:
+            steps.append(rule_of(self._model))
+        return Chain(tuple(steps)) if steps else None
+
+    def _standardize(self, X: Array, ids: Ids) -> Array:
+        if self.scale is None:
+            return X
+        result = np.empty_like(X)
+        merged = np.maximum(ids, _TARGET)
+        for k in np.unique(merged):
+            mean, std = self._moments.get(int(k), self._pooled)
+            result[merged == k] = (X[merged == k] - mean) / std
+        return result
+
+    def _encode(self, scaled: Array) -> Array:
+        Z = np.asarray(self._model.transform(scaled), dtype=np.float64)
+        if Z.ndim != 2 or len(Z) != len(scaled):
+            raise MixdaError(
+                f"the encoder gave an array of shape {Z.shape} for {len(scaled)} samples; "
+                "it must give one row of features per sample."
+            )
+        return Z
+
+
+class MLPEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Last hidden layer of a small classification network: features that separate the classes.
+
+    .. math:: \phi(x) = h_L, \quad h_i = \max(0, W_i^\top h_{i-1} + b_i), \quad h_0 = x
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Widths of the hidden layers; the last is the number of features.
+    alpha : float
+        Weight of the squared norm of the parameters in the loss.
+    max_iter : int
+        Most passes over the samples.
+    random_state : None, int or RandomState
+
+    Attributes
+    ----------
+    network_ : MLPClassifier
+    n_iter_ : int
+        Passes over the samples that were made.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only if `X` had column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mixda.estimators import MLPEncoder
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MLPEncoder((8, 4), random_state=0).fit(X, y).transform(X).shape
+    (150, 4)
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: tuple[int, ...] = (256, 128),
+        alpha: float = 1e-3,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> MLPEncoder:
+        """Train the network to tell the classes `y` apart."""
+        from sklearn.neural_network import MLPClassifier
+
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        network = MLPClassifier(
+            self.hidden_layer_sizes,
+            alpha=self.alpha,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        )
+        with warnings.catch_warnings():  # its features are good long before its loss settles
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.network_ = network.fit(X, y)
+        self.n_iter_ = self.network_.n_iter_
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the activations of the last hidden layer, shape (n, width)."""
+        check_is_fitted(self)
+        return self._rule()(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _rule(self) -> Rule:
+        return hidden_layers(self.network_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _resolve(encoder: Any, seed: int) -> Any:
+    if encoder is None:
+        return None
+    if isinstance(encoder, str):
+        check_choice(encoder, "encoder", ("lda", "mlp", None))
+        if encoder == "mlp":
+            return MLPEncoder(random_state=seed)
+        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+        return LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
+    if not (hasattr(encoder, "fit") and hasattr(encoder, "transform")):
+        raise MixdaError(
+            f"encoder must be None, 'lda', 'mlp' or a transformer with fit and transform, "
+            f"got {encoder!r}."
+        )
+    return seeded(encoder, seed)
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Return a clone in which every `random_state` that is None is the seed.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from mixda.estimators.encoders import seeded
+    >>> seeded(PCA(), 3).random_state, seeded(PCA(random_state=5), 3).random_state
+    (3, 5)
+    """
+    copy = clone(estimator)
+    unset = [name for name, value in copy.get_params().items() if value is None]
+    return copy.set_params(**{n: seed for n in unset if n.split("__")[-1] == "random_state"})
+
+
+def _moments(X: Array) -> MeanAndStd:
+    """Mean and standard deviation of each feature; 1 for the deviation of a constant one."""
+    varies = np.ptp(X, axis=0) > 0  # the deviation of many equal numbers is not exactly zero
+    return _settled(X.mean(axis=0), np.where(varies, X.std(axis=0), 0.0))
+
+
+def _settled(mean: Array, std: Array) -> MeanAndStd:
+    constant = std <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    return mean, np.where(constant, 1.0, std)

@@ -1,0 +1,105 @@
+"""Densities of axis-aligned Gaussians: the one kernel that mixtures and EM share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixda._core.validation import Array
+
+_LOG_2PI = float(np.log(2.0 * np.pi))
+_CHUNK_VALUES = 1 << 20  # numbers held at once per temporary array in a pass over samples
+_CANCELLATION = 1e7  # (m / s)² from which products would lose half of the digits of a density
+
+
+def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
+    r"""Log-densities of axis-aligned Gaussians, :math:`\log\mathcal{N}(x_i; m_k, s_k)`.
+
+    Two matrix products around a common center; for the components where cancellation would cost
+    half of the digits (spread far below the distance to that center), plain differences instead.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    means, stds : ndarray of shape (K, d), stds > 0
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.mixture import log_gaussians
+    >>> log_gaussians(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
+    array([[-0.91893853]])
+    """
+    n, d = X.shape
+    center = means.mean(axis=0)
+    kernel = LogGaussians.around(means - center, stds)
+    out = np.empty((means.shape[0], n))
+    step = max(1, _CHUNK_VALUES // d)
+    for start in range(0, n, step):
+        x = X[start : start + step] - center
+        out[:, start : start + step] = kernel(x, np.square(x))
+    by_sample: Array = out.T
+    return by_sample
+
+
+@dataclass(frozen=True, eq=False)
+class LogGaussians:
+    r"""The one density kernel: :math:`c_k + x \cdot m_k/s_k^2 - x^2 \cdot 1/(2 s_k^2)`.
+
+    Samples and means are given relative to a center near both. Rows are components, so that
+    reductions over components run along contiguous memory.
+    """
+
+    constants: Array  # (K, 1)
+    linear: Array  # (K, d)
+    quadratic: Array  # (K, d)
+    means: Array
+    stds: Array
+    distant: tuple[int, ...]  # components where the products would cancel
+
+    @classmethod
+    def around(cls, means: Array, stds: Array) -> LogGaussians:
+        """Prepare the densities of components whose `means` are already centerd."""
+        precisions = stds**-2.0
+        linear = means * precisions
+        squares = means * linear
+        constants = -0.5 * (means.shape[1] * _LOG_2PI + squares.sum(axis=1))
+        constants -= np.log(stds).sum(axis=1)
+        distant = np.flatnonzero(squares.max(axis=1) >= _CANCELLATION)
+        precisions *= -0.5
+        return cls(constants[:, None], linear, precisions, means, stds, tuple(distant.tolist()))
+
+    def __call__(self, x: Array, squares: Array, memory: Array | None = None) -> Array:
+        """Log-densities of centerd samples `x` (n, d), given their `squares`: shape (K, n).
+
+        `memory`, of shape (2, K, n), is used for the result and on the way to it.
+        """
+        out, more = (None, None) if memory is None else memory
+        log_density: Array = np.matmul(self.linear, x.T, out=out)
+        log_density += np.matmul(self.quadratic, squares.T, out=more)
+        log_density += self.constants
+        for k in self.distant:
+            scaled = (x - self.means[k]) / self.stds[k]
+            constant = self.means.shape[1] * _LOG_2PI + 2.0 * np.log(self.stds[k]).sum()
+            log_density[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constant)
+        return log_density
+
+
+def normalize_log_rows(log_joint: Array) -> Array:
+    """Turn rows of log-weights into probabilities in place; return their log-sum-exp, shape (n,).
+
+    The largest weight of a row is taken out first, so nothing underflows.
+    """
+    largest = log_joint.max(axis=1)
+    log_joint -= largest[:, None]
+    np.exp(log_joint, out=log_joint)
+    total: Array = log_joint.sum(axis=1)
+    log_joint /= total[:, None]
+    np.log(total, out=total)
+    total += largest
+    return total

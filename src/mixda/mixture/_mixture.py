@@ -1,0 +1,452 @@
+"""The value everything else is made of: an axis-aligned Gaussian mixture, labeled or not.
+
+A `Mixture` is frozen. It knows its densities, its classifier and its file, and nothing of how it
+was fitted or transported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mixda._core.archive import check_json, read_archive, write_archive
+from mixda._core.errors import MixdaError
+from mixda._core.validation import (
+    LARGEST,
+    Array,
+    check_array,
+    check_names,
+    check_positive_int,
+    check_random_state,
+    check_simplex,
+    check_X,
+)
+from mixda.mixture._density import LogGaussians as LogGaussians
+from mixda.mixture._density import log_gaussians as log_gaussians
+from mixda.mixture._density import normalize_log_rows as normalize_log_rows
+
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
+
+FORMAT = "mixda.mixture"
+FORMAT_VERSION = 2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture:
+    r"""Axis-aligned Gaussian mixture whose components may carry class labels.
+
+    .. math:: P = \sum_{k=1}^{K} p_k \, \mathcal{N}(m_k, \mathrm{diag}(s_k)^2), \qquad
+              P(y \mid x) = \sum_k P(k \mid x) \, v_{k,y}
+
+    Parameters
+    ----------
+    weights : array-like of shape (K,)
+        Non-negative, summing to one.
+    means, stds : array-like of shape (K, d)
+        Means and **standard deviations** (not variances). A zero standard deviation is allowed,
+        so that a point cloud is a mixture too; only its densities are then undefined.
+    labels : array-like of shape (K, nc), optional
+        One distribution over the classes per component.
+    classes : array-like of shape (nc,), optional
+        The names of the classes, sorted or not: integers, strings, … Default ``0 … nc-1``.
+    feature_names : sequence of d str, optional
+        The columns that the mixture is over.
+    info : dict, optional
+        What else to remember, in JSON: by custom "name", "n_samples" and "preprocessing" (a list
+        of words). Kept by files, not looked at by ``==``.
+
+    Examples
+    --------
+    >>> from mixda import Mixture
+    >>> p = Mixture([0.5, 0.5], [[0.0], [4.0]], [[1.0], [1.0]], [[1, 0], [0, 1]], ["ok", "fault"])
+    >>> p
+    Mixture(n_components=2, n_features=1, classes=['ok', 'fault'])
+    >>> p.predict([[0.3], [3.1]])
+    array(['ok', 'fault'], dtype='<U5')
+    """
+
+    weights: Array
+    means: Array
+    stds: Array
+    labels: Array | None = None
+    classes: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        means = check_array(self.means, "means", ndim=2)
+        if means.shape[0] == 0 or means.shape[1] == 0:
+            raise MixdaError(f"means has shape {means.shape}; a mixture needs a component.")
+        weights = check_simplex(self.weights, "weights", size=means.shape[0])
+        stds = check_array(self.stds, "stds", ndim=2)
+        if stds.shape != means.shape:
+            raise MixdaError(f"stds has shape {stds.shape}, but means has shape {means.shape}.")
+        if (stds < 0).any():
+            raise MixdaError(f"stds must not be negative, got a minimum of {stds.min():.6g}.")
+        labels, classes = _check_labels(self.labels, self.classes, means.shape[0])
+        names = _check_feature_names(self.feature_names, means.shape[1])
+        arrays = [frozen(array) for array in (weights, means, stds, labels, classes)]
+        values = [*arrays, names, check_json(self.info, "info")]
+        for part, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, part.name, value)
+
+    @property
+    def n_components(self) -> int:
+        """Number of components K."""
+        return int(self.means.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d."""
+        return int(self.means.shape[1])
+
+    @property
+    def is_labeled(self) -> bool:
+        """Whether the components carry class labels."""
+        return self.labels is not None
+
+    @property
+    def class_proportions(self) -> Array:
+        r"""Probability of each class, :math:`\sum_k p_k v_k`, shape (nc,)."""
+        proportions: Array = self.weights @ self._labeled()[0]
+        return proportions
+
+    def log_prob(self, X: ArrayLike) -> Array:
+        r"""Log-density :math:`\log \sum_k p_k \mathcal{N}(x; m_k, s_k)`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> float(Mixture([1.0], [[0.0]], [[1.0]]).log_prob([[0.0]])[0])
+        -0.9189385332046727
+        """
+        return self._posterior(X)[1]
+
+    def responsibilities(self, X: ArrayLike) -> Array:
+        r"""Probability of each component, :math:`P(k \mid x)`, for every row of `X`: shape (n, K).
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> Mixture([0.5, 0.5], [[0.0], [9.0]], [[1.0], [1.0]]).responsibilities([[4.5]])
+        array([[0.5, 0.5]])
+        """
+        return self._posterior(X)[0]
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        r"""Probability of each class :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}`.
+
+        Returns an array of shape (n, nc), columns in the order of `classes`.
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> p = Mixture([0.5, 0.5], [[0.0], [9.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
+        >>> p.predict_proba([[4.5]])
+        array([[0.5, 0.5]])
+        """
+        labels, _ = self._labeled()
+        proba: Array = self.responsibilities(X) @ labels
+        proba /= proba.sum(axis=1, keepdims=True)
+        return proba
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Maximum-a-posteriori class of every row of `X`: shape (n,).
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> Mixture([1.0], [[0.0]], [[1.0]], [[0.2, 0.8]], ["a", "b"]).predict([[0.0]])
+        array(['b'], dtype='<U1')
+        """
+        _, classes = self._labeled()
+        winners: NDArray[Any] = classes[self.predict_proba(X).argmax(axis=1)]
+        return winners
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Mean log-density of `X` (`y` is ignored, as in scikit-learn's mixtures).
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> Mixture([1.0], [[0.0]], [[1.0]]).score([[0.0], [0.0]])
+        -0.9189385332046727
+        """
+        return float(self.log_prob(X).mean())
+
+    def sample(self, n_samples: int, random_state: Any = None) -> tuple[Array, NDArray[Any] | None]:
+        r"""Draw :math:`k \sim p`, :math:`x \sim \mathcal{N}(m_k, s_k)` and :math:`y \sim v_k`.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, d)
+        y : ndarray of shape (n_samples,), or None for a mixture without labels
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> p = Mixture([0.5, 0.5], [[0.0], [9.0]], [[0.1], [0.1]], [[1, 0], [0, 1]], ["a", "b"])
+        >>> X, y = p.sample(3, random_state=0)
+        >>> X.shape, y.tolist()
+        ((3, 1), ['b', 'a', 'a'])
+        """
+        n_samples = check_positive_int(n_samples, "n_samples")
+        rng = check_random_state(random_state)
+        component = rng.choice(self.n_components, n_samples, p=self.weights / self.weights.sum())
+        X = rng.standard_normal((n_samples, self.n_features))
+        X *= self.stds[component]
+        X += self.means[component]
+        if self.labels is None or self.classes is None:
+            return X, None
+        cumulative = self.labels.cumsum(axis=1)[component]
+        draws = rng.random((n_samples, 1)) * cumulative[:, -1:]
+        return X, self.classes[(draws >= cumulative).sum(axis=1)]
+
+    def moments(self) -> tuple[Array, Array]:
+        r"""Mean and standard deviation of every feature, two arrays of shape (d,).
+
+        .. math:: \mu = \sum_k p_k m_k, \qquad
+                  \sigma^2 = \sum_k p_k \bigl(s_k^2 + (m_k - \mu)^2\bigr)
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> Mixture([0.5, 0.5], [[-3.0], [3.0]], [[4.0], [4.0]]).moments()
+        (array([0.]), array([5.]))
+        """
+        mean: Array = self.weights @ self.means
+        variance = self.weights @ (self.stds**2 + (self.means - mean) ** 2)
+        return mean, np.sqrt(variance)
+
+    def affine(self, mean: ArrayLike, scale: ArrayLike) -> Mixture:
+        r"""Return the mixture of :math:`(x - \mu) / \sigma`; `mean` and `scale` have shape (d,).
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> q = Mixture([1.0], [[5.0]], [[4.0]]).affine([1.0], [2.0])
+        >>> q.means, q.stds
+        (array([[2.]]), array([[2.]]))
+        """
+        mean, scale = check_array(mean, "mean", ndim=1), check_array(scale, "scale", ndim=1)
+        if mean.shape != scale.shape or len(mean) != self.n_features or not scale.all():
+            raise MixdaError(
+                f"mean and scale must each hold {self.n_features} numbers, and scale no zero."
+            )
+        return replace(self, means=(self.means - mean) / scale, stds=self.stds / np.abs(scale))
+
+    def marginal(self, feature_names: Sequence[str]) -> Mixture:
+        """Return the mixture over the named features alone, in the given order.
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> p = Mixture([1.0], [[1.0, 2.0]], [[1.0, 1.0]], feature_names=["a", "b"])
+        >>> p.marginal(["b", "a"]).means
+        array([[2., 1.]])
+        """
+        known = self.feature_names
+        if known is None:
+            raise MixdaError("this mixture has no feature names to choose from.")
+        if not len(feature_names):
+            raise MixdaError(f"no feature was named; there are {list(known)}.")
+        missing = [name for name in feature_names if name not in known]
+        if missing:
+            raise MixdaError(f"this mixture has no feature {missing[0]!r}, only {list(known)}.")
+        columns = [known.index(name) for name in feature_names]
+        means, stds = self.means[:, columns], self.stds[:, columns]
+        return replace(self, means=means, stds=stds, feature_names=tuple(feature_names))
+
+    def save(self, path: str | Path) -> None:
+        """Write the mixture to `path` (customarily ``.gmm``), atomically.
+
+        The file is a NumPy ``.npz`` archive without pickles: `weights`, `means`, `stds`, for a
+        labeled mixture `labels` and `classes`, and `header`, a JSON text with the names of the
+        format, its version, the feature names, `info`, the version of mixda and a SHA-256 of it
+        all. ``numpy.load(path)`` opens it.
+        """
+        header = {"format": FORMAT, "version": FORMAT_VERSION}
+        remembered = {"feature_names": self.feature_names, "info": self.info}
+        write_archive(path, {**header, **remembered}, self._arrays())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Mixture:
+        """Read a mixture written by `save`; bit for bit the same.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from mixda import Mixture
+        >>> p = Mixture([1.0], [[0.0]], [[1.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     p.save(os.path.join(folder, "p.gmm"))
+        ...     Mixture.load(os.path.join(folder, "p.gmm")) == p
+        True
+        """
+        header, arrays = read_archive(path, {FORMAT: FORMAT_VERSION})
+        return cls._from_archive(path, header, arrays)
+
+    @classmethod
+    def _from_archive(cls, path: str | Path, header: dict[str, Any], arrays: Any) -> Mixture:
+        try:
+            names, info = header.get("feature_names"), header.get("info", {})
+            return cls(**arrays, feature_names=names, info=info)
+        except (TypeError, ValueError) as error:
+            raise MixdaError(f"{path} does not hold a valid mixture: {error}") from None
+
+    @classmethod
+    def from_sklearn(cls, model: GaussianMixture) -> Mixture:
+        """Take the parameters of a fitted ``GaussianMixture`` ("diag" or "spherical").
+
+        Examples
+        --------
+        >>> from sklearn.mixture import GaussianMixture
+        >>> from mixda import Mixture
+        >>> model = GaussianMixture(1, covariance_type="diag").fit([[0.0], [2.0]])
+        >>> Mixture.from_sklearn(model).means
+        array([[1.]])
+        """
+        kind = model.covariance_type
+        if kind not in ("diag", "spherical"):
+            raise MixdaError(
+                f"covariance_type must be 'diag' or 'spherical', got {kind!r}; refit the model "
+                "with axis-aligned covariances."
+            )
+        if not hasattr(model, "means_"):
+            raise MixdaError("the GaussianMixture is not fitted; call its fit first.")
+        variances = np.asarray(model.covariances_)
+        if kind == "spherical":
+            variances = np.repeat(variances[:, None], model.means_.shape[1], axis=1)
+        return cls(model.weights_, model.means_, np.sqrt(variances))
+
+    def to_sklearn(self) -> GaussianMixture:
+        """Return a fitted ``GaussianMixture("diag")`` with these parameters (labels are dropped).
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> p = Mixture([1.0], [[0.0]], [[1.0]])
+        >>> float(p.to_sklearn().score_samples([[0.0]])[0]) == p.score([[0.0]])
+        True
+        """
+        from sklearn.mixture import GaussianMixture
+
+        self._check_spread()
+        model = GaussianMixture(self.n_components, covariance_type="diag")
+        model.weights_, model.means_ = self.weights.copy(), self.means.copy()
+        model.covariances_ = self.stds**2
+        model.precisions_, model.precisions_cholesky_ = 1.0 / self.stds**2, 1.0 / self.stds
+        model.n_features_in_ = self.n_features
+        model.converged_ = True
+        model.n_iter_ = 0
+        return model
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        mine, theirs = self._arrays(), other._arrays()
+        return (
+            mine.keys() == theirs.keys()
+            and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+            and self.feature_names == other.feature_names
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.means + 0.0).tobytes())  # -0.0 equals 0.0
+
+    def __repr__(self) -> str:
+        classes = "" if self.classes is None else f", classes={self.classes.tolist()}"
+        return f"Mixture(n_components={self.n_components}, n_features={self.n_features}{classes})"
+
+    def __reduce__(self) -> tuple[type[Mixture], tuple[Any, ...]]:
+        return Mixture, tuple(getattr(self, part.name) for part in fields(self))
+
+    @cached_property
+    def _log_weights(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.weights))
+
+    def _posterior(self, X: ArrayLike) -> tuple[Array, Array]:
+        self._check_spread()
+        log_joint = log_gaussians(check_X(X, n_features=self.n_features), self.means, self.stds)
+        log_joint += self._log_weights
+        log_prob = normalize_log_rows(log_joint)
+        return log_joint, log_prob
+
+    def _check_spread(self) -> None:
+        if self.stds.min() < 1.0 / LARGEST:
+            raise MixdaError(
+                "this mixture has components with a standard deviation of zero, or as good as "
+                "zero, so it has no density; fit it with a floor (min_std) above zero."
+            )
+
+    def _labeled(self) -> tuple[Array, NDArray[Any]]:
+        if self.labels is None or self.classes is None:
+            raise MixdaError(
+                "this mixture has no labels, so it cannot classify; fit it with "
+                "fit_labeled_mixture or adapt it first."
+            )
+        return self.labels, self.classes
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        names = ("weights", "means", "stds", "labels", "classes")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+def _check_labels(
+    labels: ArrayLike | None, classes: ArrayLike | None, n_components: int
+) -> tuple[Array | None, NDArray[Any] | None]:
+    if labels is None:
+        if classes is not None:
+            raise MixdaError("classes were given without labels; give labels of shape (K, nc) too.")
+        return None, None
+    labels = check_array(labels, "labels", ndim=2)
+    if labels.shape[0] != n_components or labels.shape[1] == 0:
+        raise MixdaError(
+            f"labels has shape {labels.shape}, but there are {n_components} components; "
+            "its rows are components, its columns classes."
+        )
+    if (labels < 0).any() or np.abs(labels.sum(axis=1) - 1.0).max() > 1e-6:
+        raise MixdaError("every row of labels must be non-negative and sum to one.")
+    names = check_names(np.arange(labels.shape[1]) if classes is None else classes, "classes")
+    if len(names) != labels.shape[1] or len(np.unique(names)) != len(names):
+        raise MixdaError(
+            f"classes must be {labels.shape[1]} different names, one per column of labels, "
+            f"got {names.tolist()!r}."
+        )
+    return labels, names
+
+
+def _check_feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    found = tuple(str(name) for name in names)
+    if len(found) != n_features or len(set(found)) != n_features:
+        raise MixdaError(
+            f"feature_names must be {n_features} different names, one per feature, got {found!r}."
+        )
+    return found
+
+
+def frozen(array: Any) -> Any:
+    """Return the array, or a copy of it, so that nobody can write to it; None stays None."""
+    if array is None or not (array.flags.writeable or array.base is not None):
+        return array
+    array = array.copy()  # also of a read-only view: its owner may still write
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,83 @@
+"""What files hold and what models are, as plain values that print as tables or JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mixda.mixture import Mixture
+from mixda.model import AdaptedModel, load, trust_numbers, trust_sentence
+from mixda.tables import open_table
+from mixda.transport import mw2
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """Return what a ``.gmm``, a ``.mixda`` or a data file holds.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import mixda
+    >>> from mixda.workflow._describe import describe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "p.gmm")
+    ...     mixda.Mixture([1.0], [[0.0]], [[1.0]]).save(path)
+    ...     found = describe(path)
+    >>> found["kind"], found["components"]
+    ('mixture (.gmm)', 1)
+    """
+    if Path(path).suffix.lower() not in (".gmm", ".mixda"):
+        return _describe_table(path)
+    found = load(path)
+    return describe_model(found) if isinstance(found, AdaptedModel) else _describe_mixture(found)
+
+
+def describe_model(model: AdaptedModel) -> dict[str, Any]:
+    """Return the domains of a model, how far they are from the target, and what it is made of."""
+    domains = [
+        {
+            "domain": domain.name,
+            "role": "target" if domain is model.target else "source",
+            "rows": domain.n_samples,
+            "components": domain.mixture.n_components,
+            "MW2 to target": None
+            if domain is model.target
+            else mw2(domain.mixture, model.target.mixture),
+        }
+        for domain in (*model.sources, model.target)
+    ]
+    settings = model.settings
+    return {
+        "kind": "adapted model (.mixda)",
+        "method": model.method,
+        "classes": [str(name) for name in model.classes],
+        "features": list(model.feature_names),
+        "trust": trust_sentence(model),
+        "estimate": trust_numbers(model),
+        "created": settings.get("created"),
+        "versions": [f"{name} {version}" for name, version in settings.get("versions", {}).items()],
+        "domains": domains,
+    }
+
+
+def _describe_mixture(mixture: Mixture) -> dict[str, Any]:
+    names = mixture.feature_names
+    classes = mixture.classes
+    return {
+        "kind": "mixture (.gmm)",
+        "name": mixture.info.get("name"),
+        "rows": mixture.info.get("n_samples"),
+        "components": mixture.n_components,
+        "features": mixture.n_features if names is None else list(names),
+        "classes": None if classes is None else [str(name) for name in classes],
+    }
+
+
+def _describe_table(path: str | Path) -> dict[str, Any]:
+    table = open_table(path)
+    return {
+        "kind": "data",
+        "files": [str(file) for file in table.files],
+        "rows": table.n_rows,
+        "columns": [f"{name} ({kind})" for name, kind in table.kinds.items()],
+    }

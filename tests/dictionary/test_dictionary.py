@@ -1,0 +1,489 @@
+"""Dictionary: loss, plans and gradients against torch's autograd; optimizers; toy; checkpoints."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.optimize
+
+from mixda import Mixture, datasets, fit_labeled_mixture, fit_mixture, learn_dictionary, smw2
+from mixda.dictionary._engine import (
+    Engine,
+    State,
+    minimize_on_simplex,
+    project_simplex,
+    solve_damped,
+)
+from mixda.dictionary._optimizers import Block, coordinate_gradient, through_softmax
+from mixda.transport import features
+
+from ..oracles import algorithm_2_loss_torch
+from ..strategies import random_mixture
+
+C, K, D, NC = 3, 5, 2, 3
+
+
+@pytest.fixture
+def domains():
+    rng = np.random.default_rng(5)
+    sources = [random_mixture(rng, k, D, NC) for k in (5, 7)]
+    return sources, random_mixture(rng, 6, D)
+
+
+def engine_and_state(domains, rng, beta=2.0):
+    sources, target = domains
+    clouds = [features(q) for q in (*sources, target)]
+    engine = Engine(
+        clouds,
+        [*(q.labels for q in sources), None],
+        [q.weights for q in (*sources, target)],
+        C,
+        K,
+        beta,
+    )
+    points = np.hstack([rng.standard_normal((C * K, D)), rng.uniform(0.5, 1.5, (C * K, D))])
+    state = State(
+        points - engine.center,
+        rng.dirichlet(np.ones(NC), C * K),
+        rng.dirichlet(np.ones(C), 3),
+        np.full((C, K), 1.0 / K),
+    )
+    return engine, state
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_losses_plans_and_gradients_are_those_of_the_literal_algorithm(domains, seed):
+    torch = pytest.importorskip("torch")
+    engine, state = engine_and_state(domains, np.random.default_rng(seed))
+    found = engine.evaluate(state)
+
+    parts = (state.points + engine.center).reshape(C, K, 2 * D)
+    tensors = {
+        "means": [torch.tensor(z[:, :D], requires_grad=True) for z in parts],
+        "stds": [torch.tensor(z[:, D:], requires_grad=True) for z in parts],
+        "logits": [
+            torch.tensor(np.log(v), requires_grad=True) for v in state.labels.reshape(C, K, NC)
+        ],
+    }
+    lam = torch.tensor(state.coordinates, requires_grad=True)
+    starts = []
+    for row in state.coordinates:  # the engine starts at the atom with the largest coordinate
+        first = parts[np.argmax(row)]
+        starts.append((first[:, :D], first[:, D:], state.labels.reshape(C, K, NC)[np.argmax(row)]))
+    sources, target = domains
+    listed = [(q.weights, q.means, q.stds, q.labels) for q in (*sources, target)]
+    loss, details = algorithm_2_loss_torch(
+        **tensors, lam=lam, domains=listed, starts=starts, beta=2.0, n_iter=10
+    )
+    loss.backward()
+
+    for r, oracle in zip(found, details, strict=True):
+        assert r.loss == pytest.approx(oracle["value"], rel=1e-6)
+        assert np.allclose(r.plan.toarray(), oracle["plan"], atol=1e-6)
+        for mine, theirs in zip(r.maps, oracle["plans"], strict=True):
+            assert np.allclose(mine.toarray(), theirs, atol=1e-6)
+    assert sum(r.loss for r in found) == pytest.approx(loss.item(), rel=1e-6)
+    points, labels = engine.gradient(state, found, state.coordinates)
+    expected = np.hstack(
+        [np.vstack([t.grad.numpy() for t in tensors[name]]) for name in ("means", "stds")]
+    )
+    assert np.allclose(2.0 * points, expected, atol=1e-6)
+    logits = np.vstack([t.grad.numpy() for t in tensors["logits"]])
+    assert np.allclose(2.0 * through_softmax(labels, state.labels), logits, atol=1e-6)
+    along = np.eye(C) - 1.0 / C  # the simplex; across it the gradient depends on the origin
+    coordinates = 2.0 * coordinate_gradient(state.coordinates, found)
+    assert np.allclose(coordinates @ along, lam.grad.numpy() @ along, atol=1e-6)
+
+
+def test_hessian_is_the_derivative_of_the_gradient(domains):
+    rng = np.random.default_rng(0)
+    engine, state = engine_and_state(domains, rng)
+    found = engine.evaluate(state)
+    step = rng.standard_normal(state.points.shape)
+    moved = State(state.points + step, state.labels, state.coordinates, state.masses)
+    difference = (
+        engine.gradient(moved, found, state.coordinates)[0]
+        - engine.gradient(state, found, state.coordinates)[0]
+    )
+    hessian = engine.hessian(found, state.coordinates, [1.0] * 3)
+    assert np.allclose(hessian @ step, difference)
+    assert np.allclose(hessian, hessian.T)
+
+
+def test_learned_weights_never_increase_the_loss_of_a_single_domain(domains):
+    sources, _ = domains
+    rng = np.random.default_rng(0)
+    engine = Engine([features(sources[1])], [sources[1].labels], [sources[1].weights], C, K, 2.0)
+    _, state = engine_and_state(domains, rng)
+    state.coordinates = state.coordinates[:1]
+    losses = []
+    for _ in range(20):
+        found = engine.evaluate(state)
+        losses.append(found[0].loss)
+        state.masses = engine.pulled_masses(state, found, 0.3)
+    assert (np.diff(losses) <= 1e-9).all()
+    assert losses[-1] < losses[0]
+    assert np.allclose(state.masses.sum(axis=1), 1.0)
+
+
+def test_a_block_step_minimizes_the_loss_with_fixed_plans(domains):
+    """With damping → 0 and resting coordinates the gradient in the atoms vanishes after a step."""
+    engine, state = engine_and_state(domains, np.random.default_rng(3))
+    optimizer = Block(damping=1e-9)
+    for _ in range(60):
+        found = engine.evaluate(state)
+        new = optimizer.step(engine, state, found)
+        if new.points is not state.points:
+            break
+        state = new
+    before, _ = engine.gradient(state, found, new.coordinates)
+    after, _ = engine.gradient(new, found, new.coordinates)
+    assert np.abs(after).max() <= 1e-6 * np.abs(before).max()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_simplex_minimizer_is_scipys(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6, 4))
+    quadratic, linear = A.T @ A + 0.1 * np.eye(4), rng.standard_normal(4)
+    found = minimize_on_simplex(quadratic, linear)
+    expected = scipy.optimize.minimize(
+        lambda x: x @ quadratic @ x - 2 * linear @ x,
+        np.full(4, 0.25),
+        bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+        method="SLSQP",
+        options={"ftol": 1e-12},
+    ).x
+    assert np.allclose(found, expected, atol=1e-5)
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_simplex_projection_is_the_nearest_point():
+    rng = np.random.default_rng(0)
+    rows = 2 * rng.standard_normal((50, 5))
+    projected = project_simplex(rows)
+    assert np.allclose(projected.sum(axis=1), 1.0)
+    assert (projected >= 0).all()
+    others = rng.dirichlet(np.ones(5), 200)
+    nearest = ((rows - projected) ** 2).sum(axis=1)
+    assert (((rows[:, None] - others) ** 2).sum(axis=2) >= nearest[:, None] - 1e-12).all()
+    assert np.allclose(project_simplex(np.ones((1, 4))), 0.25)
+
+
+@pytest.mark.parametrize("blocks", [[40], [3, 1, 2, 3, 1], [17, 2], [1, 1, 1]])
+def test_damped_solve_is_numpys(blocks):
+    rng = np.random.default_rng(0)
+    n = sum(blocks)
+    hessian = scipy.linalg.block_diag(*(A @ A.T for A in (rng.random((b, b)) for b in blocks)))
+    order = rng.permutation(n)
+    hessian, right = hessian[np.ix_(order, order)], rng.standard_normal((n, 9))
+    mu = 0.3 * np.trace(hessian) / n
+    expected = np.linalg.solve(hessian + mu * np.eye(n), right)
+    assert np.allclose(solve_damped(hessian, 0.3, right), expected)
+    assert not solve_damped(np.zeros((2, 2)), 0.3, np.ones((2, 1))).any()
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """All eight seeds of the paper's toy: sources, target, and the target's samples."""
+    problems = []
+    for seed in range(8):
+        data = datasets.make_toy(random_state=seed)
+        X, y = (
+            [data.X[data.domain == k] for k in range(4)],
+            [data.y[data.domain == k] for k in range(4)],
+        )
+        sources = [
+            fit_labeled_mixture(X[k], y[k], n_components=5, class_prior="uniform", random_state=0)
+            for k in range(3)
+        ]
+        problems.append((sources, fit_mixture(X[3], n_components=10, random_state=0), X, y))
+    return problems
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"optimizer": "adam", "init": "random", "n_iter": 200, "tol": -np.inf, "min_std": 0.5**0.5},
+    ],
+    ids=["default", "as the authors"],
+)
+def test_toy_reaches_the_bands_of_the_authors_notebook(toy, options):
+    # BASELINES §4, eight data seeds: loss below 3, target NLL below 4, target accuracy ≥ 0.99
+    for seed, (sources, target, X, y) in enumerate(toy):
+        d = learn_dictionary(sources, target, n_atoms=3, random_state=seed, **options)
+        assert d.history.loss[-1] < 3
+        assert -d.target.score(X[3]) < 4
+        assert (d.target.predict(X[3]) == y[3]).mean() >= 0.99
+        for l in range(4):
+            assert (d.reconstruct(l).predict(X[l]) == y[l]).mean() >= 0.98
+
+
+@pytest.mark.parametrize("optimizer", ["block", "adam", "gradient"])
+@pytest.mark.parametrize("init", ["sources", "random"])
+@pytest.mark.parametrize("weights", ["fixed", "learned"])
+def test_constraints_hold_at_every_step_and_the_loss_falls(toy, optimizer, init, weights):
+    sources, target, *_ = toy[0]
+    seen = []
+    options = {"optimizer": optimizer, "init": init, "component_weights": weights, "min_std": 0.3}
+    d = learn_dictionary(
+        sources, target, n_iter=15, tol=-np.inf, callback=seen.append, random_state=0, **options
+    )
+    assert len(seen) == 16
+    assert d.history.loss.shape == (16,)
+    for s in seen:
+        assert np.allclose(s.coordinates.sum(axis=1), 1.0)
+        assert (s.coordinates >= 0).all()
+        for atom in s.atoms:
+            assert (atom.stds >= 0.3 - 1e-12).all()
+            assert np.allclose(atom.labels.sum(axis=1), 1.0)
+    assert d.history.loss[-1] < d.history.loss[0]
+    assert np.allclose(d.history.domain_loss.sum(axis=1), d.history.loss)
+    learned = any(np.ptp(atom.weights) > 1e-6 for atom in d.atoms)
+    assert learned == (weights == "learned")
+
+
+@pytest.mark.parametrize("min_std", ["auto", 2.0])  # 2: above most deviations of the start
+@pytest.mark.parametrize("n_iter", [1, 10])
+def test_history_loss_is_the_distance_to_the_reconstructions(toy, min_std, n_iter):
+    sources, target, *_ = toy[1]
+    d = learn_dictionary(sources, target, n_iter=n_iter, min_std=min_std)
+    if min_std == 2.0:
+        assert all((atom.stds >= 2.0 - 1e-12).all() for atom in d.atoms)
+    for l, q in enumerate(sources):
+        value = smw2(d.reconstruct(l), q, beta=d.beta, squared=True)
+        assert value == pytest.approx(d.history.domain_loss[-1, l], rel=1e-8)
+    value = smw2(d.target, target, beta=0.0, squared=True)
+    assert value == pytest.approx(d.history.domain_loss[-1, -1], rel=1e-8)
+
+
+def test_reconstruction_at_a_domains_coordinates_is_that_domains(toy):
+    sources, target, *_ = toy[2]
+    d = learn_dictionary(sources, target, n_iter=20)
+    for l in range(4):
+        a, b = d.reconstruct(l), d.reconstruct(d.coordinates[l])
+        assert smw2(a, b, beta=1.0) == pytest.approx(0.0, abs=1e-6)
+    assert smw2(d.reconstruct(np.eye(3)[1]), d.atoms[1], beta=1.0) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_nll_is_that_of_the_samples(toy):
+    sources, target, X, _ = toy[0]
+    d = learn_dictionary(sources, target, n_iter=5, samples=X)
+    assert d.history.nll.shape == d.history.domain_loss.shape
+    assert d.history.nll[-1, -1] == pytest.approx(-d.target.score(X[3]))
+
+
+@pytest.mark.parametrize("optimizer", ["block", "gradient"])  # Adam amplifies rounding of zeros
+def test_float32_products_follow_float64(toy, optimizer):
+    sources, target, *_ = toy[0]
+    options = {"n_iter": 10, "optimizer": optimizer, "tol": -np.inf}
+    a, b = (
+        learn_dictionary(sources, target, precision=p, **options) for p in ("float32", "float64")
+    )
+    assert np.allclose(a.history.loss, b.history.loss, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_atoms", [1, 2, 3, 5, 9])
+def test_any_number_of_atoms_and_components(toy, n_atoms):
+    sources, target, X, y = toy[0]
+    d = learn_dictionary(sources, target, n_atoms=n_atoms, n_components=7, n_iter=15)
+    assert len(d.atoms) == n_atoms
+    assert d.atoms[0].n_components == 7
+    assert (d.target.predict(X[3]) == y[3]).mean() >= 0.95
+
+
+def test_strongly_rotated_toy_does_not_swap_classes():
+    # BASELINES §4: at 120 degrees the authors' recipe has 0.56 with a loss of about 2
+    for seed in range(3):
+        data = datasets.make_toy(separation=6, span=120, random_state=seed)
+        X = [data.X[data.domain == k] for k in range(4)]
+        y = [data.y[data.domain == k] for k in range(4)]
+        sources = [
+            fit_labeled_mixture(X[k], y[k], n_components=5, random_state=0) for k in range(3)
+        ]
+        d = learn_dictionary(sources, fit_mixture(X[3], n_components=10, random_state=0))
+        assert (d.target.predict(X[3]) == y[3]).mean() >= 0.97
+
+
+def test_labels_of_the_target_are_not_looked_at(toy):
+    sources, target, *_ = toy[0]
+    wrong = np.eye(2)[np.zeros(target.n_components, dtype=int)]
+    labeled = Mixture(target.weights, target.means, target.stds, wrong)
+    a = learn_dictionary(sources, target, n_iter=5)
+    b = learn_dictionary(sources, labeled, n_iter=5)
+    assert a.atoms == b.atoms
+    assert np.array_equal(a.coordinates, b.coordinates)
+
+
+def test_same_seed_same_dictionary(toy):
+    sources, target, *_ = toy[0]
+    options = {"init": "random", "n_iter": 5, "optimizer": "adam"}
+    a, b = (learn_dictionary(sources, target, random_state=7, **options) for _ in range(2))
+    assert a.atoms == b.atoms
+    assert a.atoms != learn_dictionary(sources, target, random_state=8, **options).atoms
+
+
+def test_callback_stops_and_tolerance_stops(toy):
+    sources, target, *_ = toy[0]
+    d = learn_dictionary(sources, target, callback=lambda d: len(d.history.loss) == 3)
+    assert len(d.history.loss) == 3
+    assert len(learn_dictionary(sources, target, tol=0.5, n_iter=100).history.loss) < 20
+
+
+@pytest.mark.parametrize("optimizer", ["block", "adam"])
+def test_a_killed_run_goes_on_where_it_stopped(toy, tmp_path, monkeypatch, optimizer):
+    monkeypatch.setattr("mixda.dictionary._checkpoint._SECONDS_BETWEEN", 0.0)
+    sources, target, *_ = toy[0]
+    options = {"optimizer": optimizer, "n_iter": 12, "tol": -np.inf}
+    whole = learn_dictionary(sources, target, **options)
+
+    def killed(d):
+        if len(d.history.loss) == 7:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run.npz"
+    with pytest.raises(KeyboardInterrupt):
+        learn_dictionary(sources, target, callback=killed, checkpoint=path, **options)
+    assert path.exists()
+    swapped = [replace(q, labels=q.labels[:, ::-1]) for q in sources]
+    for others, more in ((sources[::-1], {}), (swapped, {}), (sources, {"min_std": 0.1})):
+        with pytest.raises(ValueError, match="other data or settings"):
+            learn_dictionary(others, target, checkpoint=path, **options, **more)
+    lengths = []
+    resumed = learn_dictionary(
+        sources, target, checkpoint=path, callback=lambda d: lengths.append(len(d.history.loss)),
+        **options,
+    )  # fmt: skip
+    assert lengths[0] == 7
+    assert resumed.atoms == whole.atoms
+    assert np.array_equal(resumed.history.loss, whole.history.loss)
+    assert not path.exists()
+    path.write_text("something else")
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        learn_dictionary(sources, target, checkpoint=path, **options)
+
+
+def test_a_class_absent_from_a_source_is_learned_from_the_others(toy):
+    sources, target, X, y = toy[0]
+    half = fit_labeled_mixture(X[0][y[0] == 0], y[0][y[0] == 0], n_components=5, classes=[0, 1])
+    d = learn_dictionary([half, *sources[1:]], target)
+    assert d.target.classes.tolist() == [0, 1]
+    assert np.mean(d.target.predict(X[-1]) == y[-1]) > 0.97
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e-7, 1e5])
+def test_coordinates_do_not_depend_on_the_unit(toy, unit):
+    sources, target, *_ = toy[0]
+
+    def scaled(p):
+        return replace(p, means=unit * p.means, stds=unit * p.stds)
+
+    expected = learn_dictionary(sources, target, n_iter=10)
+    found = learn_dictionary([scaled(p) for p in sources], scaled(target), n_iter=10)
+    assert np.allclose(found.coordinates, expected.coordinates, atol=1e-6)
+    assert np.allclose(found.history.loss / unit**2, expected.history.loss, rtol=1e-6)
+
+
+def test_atoms_keep_their_floor_and_the_names(toy):
+    sources, target, *_ = toy[0]
+    named = [replace(p, feature_names=("x", "y")) for p in (*sources, target)]
+    wide = replace(named[0], stds=np.where(np.arange(2) < 1, 1e6, 0.01) * np.ones((10, 2)))
+    d = learn_dictionary([wide, *named[1:-1]], named[-1], min_std=0.01, precision="float32")
+    assert min(atom.stds.min() for atom in d.atoms) >= 0.01
+    assert d.target.feature_names == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sources": []}, "sources is empty"),
+        ({"n_atoms": 0}, "n_atoms must be a positive integer"),
+        ({"n_components": 0}, "n_components must be a positive integer"),
+        ({"n_iter": 0}, "n_iter must be a positive integer"),
+        ({"optimizer": "sgd"}, "optimizer must be one of"),
+        ({"init": "zeros"}, "init must be one of"),
+        ({"beta": -1.0}, "beta must be"),
+        ({"damping": 0.0}, "damping must be a positive number"),
+        ({"learning_rate": np.nan}, "learning_rate must be a positive number"),
+        ({"min_std": -1.0}, "min_std must be"),
+        ({"precision": "float16"}, "precision must be one of"),
+        ({"component_weights": "free"}, "component_weights must be one of"),
+        ({"samples": [np.zeros((3, D))]}, "samples must hold 3 arrays"),
+    ],
+)
+def test_bad_arguments_get_a_sentence(domains, arguments, message):
+    sources, target = domains
+    with pytest.raises(ValueError, match=message):
+        learn_dictionary(**{"sources": sources, "target": target, **arguments})
+
+
+def test_unlabeled_sources_and_other_features_get_a_sentence(domains):
+    sources, target = domains
+    with pytest.raises(ValueError, match="source 1 has no labels"):
+        learn_dictionary([sources[0], target], target)
+    with pytest.raises(ValueError, match="different numbers of features"):
+        learn_dictionary(sources, Mixture([1.0], [[0.0]], [[1.0]]))
+    d = learn_dictionary(sources, target, n_iter=1)
+    with pytest.raises(ValueError, match="there are 3 domains"):
+        d.reconstruct(3)
+    with pytest.raises(ValueError, match="sum to one"):
+        d.reconstruct([0.5, 0.5, 0.5])
+
+
+def _two_sources_and_a_target():
+    rng = np.random.default_rng(0)
+    p, q = random_mixture(rng, 4, 2, 2), random_mixture(rng, 5, 2, 2)
+    return [p, q], Mixture(p.weights, p.means + 1.0, p.stds)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learning_rate": "a"}, "learning_rate must be a (positive|non-negative) number"),
+        ({"learning_rate": np.inf}, "learning_rate must be a (positive|non-negative) number"),
+        ({"damping": 1e-300}, "damping must be a (positive|non-negative) number"),
+        ({"min_std": None}, "min_std must be a (positive|non-negative) number"),
+        ({"min_std": np.ones(2)}, "min_std must be a (positive|non-negative) number"),
+        ({"beta": None}, "beta must be a (positive|non-negative) number"),
+        ({"beta": np.ones(2)}, "beta must be a (positive|non-negative) number"),
+        ({"samples": [np.ones((3, 1))] * 3}, "samples has 1 features, but 2"),
+    ],
+)
+def test_settings_that_are_no_numbers_get_a_sentence(wrong, message):
+    sources, target = _two_sources_and_a_target()
+    with pytest.raises(ValueError, match=message):
+        learn_dictionary(sources, target, n_iter=2, **wrong)
+
+
+def test_a_learning_that_diverges_says_so():
+    sources, target = _two_sources_and_a_target()
+    options = {"n_iter": 60, "tol": -np.inf, "optimizer": "gradient", "learning_rate": 1e59}
+    with pytest.raises(ValueError, match="diverged"):
+        learn_dictionary(sources, target, **options)
+
+
+def test_an_unwritable_checkpoint_is_refused_before_the_learning(tmp_path):
+    sources, target = _two_sources_and_a_target()
+    with pytest.raises(ValueError, match="cannot be written"):
+        learn_dictionary(sources, target, n_iter=2, checkpoint=tmp_path / "none" / "c.npz")
+
+
+def test_a_checkpoint_that_lacks_arrays_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mixda.dictionary._checkpoint._SECONDS_BETWEEN", 0.0)
+    sources, target = _two_sources_and_a_target()
+    path, options = tmp_path / "c.npz", {"n_iter": 5, "tol": -np.inf}
+
+    def kill(dictionary):
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn_dictionary(sources, target, checkpoint=path, callback=kill, **options)
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files if name != "columns"}
+    np.savez(path, **kept)
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        learn_dictionary(sources, target, checkpoint=path, **options)

@@ -1,0 +1,445 @@
+"""Estimators: scikit-learn's contract, no leak of target labels, bad input, and what they reach."""
+
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mixda import Mixture, barycenter, datasets, fit_labeled_mixture, smw2
+from mixda.estimators import GMMWBT, WBT, DaDiL, DomainEncoder, GMMDaDiL, MLPEncoder, SourceOnly
+
+ESTIMATORS = [GMMWBT, GMMDaDiL]
+both = pytest.mark.parametrize("Estimator", ESTIMATORS)
+
+
+@parametrize_with_checks([GMMWBT(), GMMDaDiL(), MLPEncoder((8, 4), max_iter=20)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Three sources and a target that has moved by more than the distance of its classes."""
+    rng = np.random.default_rng(0)
+    shifts = {0: 0.0, 1: 1.0, 2: -1.0, -4: 5.0}
+    X, y, ids = [], [], []
+    for k, shift in shifts.items():
+        for label, center in enumerate([(0, 0, 0), (4, 0, 4), (0, 4, 8)]):
+            X.append(rng.normal(np.array(center) + shift, 0.5, (40, 3)))
+            y += [label] * 40
+            ids += [k] * 40
+    order = rng.permutation(len(y))
+    return np.concatenate(X)[order], np.array(y)[order], np.array(ids)[order]
+
+
+def small(Estimator, **parameters):
+    if Estimator is GMMDaDiL:
+        parameters.setdefault("n_iter", 20)
+    return Estimator(n_components=1, random_state=0, **parameters)
+
+
+@both
+@pytest.mark.parametrize("scale", ["domain", "sources", None])
+@pytest.mark.parametrize("encoder", [None, "lda", "mlp"])
+def test_adapts_where_the_sources_alone_fail(task, Estimator, scale, encoder):
+    X, y, ids = task
+    target = ids < 0
+    source_only = LogisticRegression(max_iter=1000).fit(X[~target], y[~target])
+    assert source_only.score(X[target], y[target]) < 0.7
+    if encoder == "mlp":
+        encoder = MLPEncoder((16, 8), max_iter=60, random_state=0)
+    model = small(Estimator, scale=scale, encoder=encoder).fit(X, y, sample_domain=ids)
+    # a target far from all sources saturates a network that has never seen it
+    floor = 0.6 if isinstance(encoder, MLPEncoder) and scale != "domain" else 0.99
+    assert model.score(X[target], y[target]) >= floor
+    assert model.target_mixture_.classes.tolist() == [0, 1, 2]
+
+
+@both
+@pytest.mark.parametrize("kind", ["shuffled", "nan", "constant", "strings", "objects", "new class"])
+def test_target_labels_are_never_read(task, Estimator, kind):
+    X, y, ids = task
+    target = ids < 0
+    others = {
+        "shuffled": np.where(target, np.random.default_rng(1).permutation(y), y),
+        "nan": np.where(target, np.nan, y),
+        "constant": np.where(target, -1, y),
+        "strings": ["?" if hidden else int(label) for label, hidden in zip(y, target, strict=True)],
+        "objects": np.array(
+            [object() if h else int(v) for v, h in zip(y, target, strict=True)], dtype=object
+        ),
+        "new class": np.where(target, 99, y),
+    }
+    reference = small(Estimator, encoder="lda").fit(X, y, sample_domain=ids)
+    other = small(Estimator, encoder="lda").fit(X, others[kind], sample_domain=ids)
+    assert np.array_equal(reference.predict_proba(X), other.predict_proba(X))
+    assert np.array_equal(reference.predict(X), other.predict(X))
+    assert other.classes_.tolist() == [0, 1, 2]
+
+
+@both
+def test_without_a_target_it_is_the_labeled_mixture_of_the_samples(task, Estimator):
+    X, y, ids = task
+    source = ids == 0
+    model = small(Estimator, scale=None, classifier="map").fit(X[source], y[source])
+    expected = fit_labeled_mixture(X[source], y[source], class_prior=model.class_prior)
+    assert np.allclose(model.predict_proba(X), expected.predict_proba(X))
+    assert not hasattr(model, "plan_")
+    assert not hasattr(model, "dictionary_")
+
+
+def test_gmm_wbt_is_a_barycenter_moved_onto_the_target(task):
+    X, y, ids = task
+    model = small(GMMWBT).fit(X, y, sample_domain=ids)
+    b = barycenter(model.source_mixtures_).mixture
+    assert model.barycenter_.mixture == b
+    assert np.allclose(model.plan_.sum(axis=1), b.weights)
+    assert np.allclose(model.plan_.sum(axis=0), model.unlabeled_mixture_.weights)
+    moved = model.plan_ / b.weights[:, None] @ model.unlabeled_mixture_.means
+    assert np.allclose(model.target_mixture_.means, moved)
+    assert np.array_equal(model.target_mixture_.labels, b.labels)
+
+
+def test_gmm_dadil_classifies_with_its_reconstruction_of_the_target(task):
+    X, y, ids = task
+    seen = []
+    model = small(GMMDaDiL, n_iter=5, callback=seen.append).fit(X, y, sample_domain=ids)
+    assert model.target_mixture_ == model.dictionary_.reconstruct(-1)
+    assert model.dictionary_.coordinates.shape == (4, len(model.dictionary_.atoms))
+    assert seen[-1].history.loss.size == model.dictionary_.history.loss.size
+
+
+@both
+@pytest.mark.parametrize("classifier", [LogisticRegression(), RidgeClassifier()])
+def test_any_classifier_can_be_trained_on_samples_of_the_target_mixture(
+    task, Estimator, classifier
+):
+    X, y, ids = task
+    names = np.array(["ball", "inner", "outer"])[y]
+    model = small(Estimator, classifier=classifier, n_samples=300).fit(X, names, sample_domain=ids)
+    assert model.score(X[ids < 0], names[ids < 0]) >= 0.99
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert not hasattr(classifier, "coef_")  # the given one is cloned
+
+
+@both
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["ball", "inner", "outer"]),
+        np.array(["ball", "inner", "outer"], dtype=object),
+        np.array([-1, 7, 40]),
+        np.array([0.0, 1.0, 2.0]),
+    ],
+)
+def test_names_of_classes_only_name(task, Estimator, names):
+    X, y, ids = task
+    plain = small(Estimator).fit(X, y, sample_domain=ids)
+    named = small(Estimator).fit(X, names[y], sample_domain=ids)
+    assert np.array_equal(named.classes_, names)
+    assert np.array_equal(named.predict(X), names[plain.predict(X)])
+    assert np.array_equal(named.predict_proba(X), plain.predict_proba(X))
+
+
+@both
+def test_pandas_in_and_the_same_out(task, Estimator):
+    pd = pytest.importorskip("pandas")
+    X, y, ids = task
+    frame = pd.DataFrame(X, columns=["speed", "load", "heat"], index=np.arange(len(X)) + 1000)
+    labels = pd.Series(y, index=frame.index).astype("Int64")
+    labels[ids < 0] = pd.NA
+    model = small(Estimator, encoder="lda")
+    model.fit(frame, labels, sample_domain=pd.Series(ids, index=frame.index))
+    assert model.feature_names_in_.tolist() == ["speed", "load", "heat"]
+    plain = small(Estimator, encoder="lda").fit(X, y, sample_domain=ids)
+    assert np.array_equal(model.predict(frame), plain.predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["load", "speed", "heat"]])
+
+
+@both
+def test_same_seed_same_model_and_pickles_and_clones_agree(task, Estimator):
+    X, y, ids = task
+    model = Estimator(n_components=2, encoder=MLPEncoder((8,), max_iter=5), random_state=3)
+    model.set_params(encoder__random_state=1)
+    before = X.copy(), y.copy(), ids.copy()
+    proba = model.fit(X, y, sample_domain=ids).predict_proba(X)
+    for other in (clone(model).fit(X, y, sample_domain=ids), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(other.predict_proba(X), proba)
+    assert all(np.array_equal(a, b) for a, b in zip(before, (X, y, ids), strict=True))
+
+
+@both
+def test_mlp_by_name_follows_the_random_state(task, Estimator):
+    X, y, ids = task
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = small(Estimator, encoder="mlp").fit(X, y, sample_domain=ids)
+        again = small(Estimator, encoder="mlp").fit(X, y, sample_domain=ids)
+    assert np.array_equal(first.predict_proba(X), again.predict_proba(X))
+
+
+@both
+def test_a_class_may_be_absent_from_a_source_or_have_one_sample(task, Estimator):
+    X, y, ids = task
+    kept = ~((ids == 0) & (y == 1))
+    single = np.flatnonzero((ids == 1) & (y == 2))[1:]
+    kept[single] = False
+    model = Estimator(n_components=2, random_state=0)
+    model.fit(X[kept], y[kept], sample_domain=ids[kept])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X[ids < 0], y[ids < 0]) >= 0.9
+
+
+@both
+def test_constant_features_duplicates_and_few_target_rows(task, Estimator):
+    X, y, ids = task
+    X = np.column_stack([X, np.full(len(X), 7.0)])
+    rows = np.concatenate([np.repeat(np.flatnonzero(ids >= 0), 2), np.flatnonzero(ids < 0)[:2]])
+    model = Estimator(n_components=5, random_state=0).fit(X[rows], y[rows], sample_domain=ids[rows])
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert model.unlabeled_mixture_.n_components == 2  # more components than samples: limited
+
+
+def test_domain_ids_decide_the_role_only(task):
+    X, y, ids = task
+    model = small(GMMWBT).fit(X, y, sample_domain=ids)
+    renamed = np.select([ids == 0, ids == 1, ids == 2], [3, 10, 90], -7).astype(float)
+    other = small(GMMWBT).fit(X, y, sample_domain=renamed)
+    assert other.sources_.tolist() == [3, 10, 90]
+    assert np.array_equal(other.predict(X), model.predict(X))
+    split = np.where(ids < 0, np.where(np.arange(len(ids)) % 2, -1, -2), ids)
+    assert np.array_equal(small(GMMWBT).fit(X, y, split).predict(X), model.predict(X))
+
+
+@both
+def test_rows_of_sources_are_standardized_as_their_own(task, Estimator):
+    X, y, ids = task
+    model = small(Estimator, scale="domain").fit(X, y, sample_domain=ids)
+    assert model.score(X, y, sample_domain=ids) >= 0.99
+    assert model.score(X[ids < 0], y[ids < 0]) == model.score(X[ids < 0], y[ids < 0], None, -1)
+    with pytest.raises(ValueError, match="allow_source is False"):
+        model.predict(X, sample_domain=ids, allow_source=False)
+
+
+BAD = {
+    "NaN": (lambda X, y, i: (np.where(X > 5, np.nan, X), y, i), "NaN"),
+    "infinite": (lambda X, y, i: (np.where(X > 5, np.inf, X), y, i), "infinity"),
+    "dimensions": (lambda X, y, i: (X[:, 0], y, i), "2D array"),
+    "lengths": (lambda X, y, i: (X, y[:-1], i), "inconsistent numbers of samples"),
+    "empty": (lambda X, y, i: (X[:0], y[:0], i[:0]), "0 sample"),
+    "one class": (lambda X, y, i: (X, np.where(i >= 0, 1, y), i), "one class only"),
+    "no source": (lambda X, y, i: (X, y, -1 - abs(i)), "names no source"),
+    "no target": (lambda X, y, i: (X, y, abs(i)), "names no target"),
+    "unlabeled row": (lambda X, y, i: (X, np.where(i == 1, np.nan, y), i), "in domain 1"),
+    "None": (
+        lambda X, y, i: (X, [None if k == 2 else v for v, k in zip(y, i, strict=True)], i),
+        "in domain 2",
+    ),
+    "continuous": (lambda X, y, i: (X, y + 0.5, i), "Unknown label type"),
+    "no labels": (lambda X, y, i: (X, None, i), "requires y"),
+    "domain shape": (lambda X, y, i: (X, y, i[:-1]), "one id per row of X"),
+    "domain names": (lambda X, y, i: (X, y, np.where(i < 0, "t", "s")), "must hold integers"),
+    "domain floats": (lambda X, y, i: (X, y, i + 0.5), "must hold integers"),
+    "domain NaN": (lambda X, y, i: (X, y, np.where(i < 0, np.nan, i)), "must hold integers"),
+}
+
+
+@both
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_data_get_a_sentence(task, Estimator, kind):
+    spoil, message = BAD[kind]
+    with pytest.raises(ValueError, match=message):
+        small(Estimator).fit(*spoil(*task))
+
+
+@both
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components must be a positive integer"),
+        ({"target_components": 1.5}, "target_components must be a positive integer"),
+        ({"class_prior": "equal"}, "class_prior must be one of"),
+        ({"min_std": -1.0}, "min_std must be"),
+        ({"beta": -1.0}, "beta must be"),
+        ({"component_weights": "some"}, "component_weights must be one of"),
+        ({"encoder": "cnn"}, "encoder must be one of"),
+        ({"encoder": 3}, "encoder must be None, 'lda', 'mlp' or a transformer"),
+        ({"scale": "target"}, "scale must be one of"),
+        ({"classifier": "svm"}, "classifier must be 'map', 'product' or"),
+        ({"random_state": "a"}, "random_state must be"),
+    ],
+)
+def test_bad_parameters_get_a_sentence(task, Estimator, parameters, message):
+    X, y, ids = task
+    with pytest.raises(ValueError, match=message):
+        Estimator(**parameters).fit(X, y, sample_domain=ids)
+
+
+def test_predicting_with_other_columns_is_an_error(task):
+    X, y, ids = task
+    model = small(GMMWBT).fit(X, y, sample_domain=ids)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        model.predict(X[:, :2])
+
+
+@pytest.mark.parametrize("scale", ["domain", "sources"])
+def test_scaling_is_that_of_scikit_learn(task, scale):
+    X, y, ids = task
+    encoder = DomainEncoder(scale, None)
+    Z = encoder.fit_transform(X, y[ids >= 0], ids)
+    for k in np.unique(ids):
+        rows = ids == k
+        scaler = StandardScaler().fit(X[rows] if scale == "domain" else X[ids >= 0])
+        assert np.allclose(Z[rows], scaler.transform(X[rows]))
+    assert np.array_equal(encoder.transform(X[ids < 0]), Z[ids < 0])
+
+
+def test_encoders_are_fitted_on_the_sources(task):
+    X, y, ids = task
+    source = ids >= 0
+    Z = DomainEncoder(None, "lda").fit_transform(X, y[source], ids)
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(X[source], y[source])
+    assert np.allclose(Z, lda.transform(X))
+    Z = DomainEncoder(None, PCA(2)).fit_transform(X, y[source], ids)
+    assert np.allclose(Z, PCA(2).fit(X[source]).transform(X))
+
+
+def test_mlp_features_are_what_the_last_layer_of_the_network_sees(task):
+    X, y, _ = task
+    encoder = MLPEncoder((16, 8), max_iter=20, random_state=0).fit(X, y)
+    network = encoder.network_
+    logits = encoder.transform(X) @ network.coefs_[-1] + network.intercepts_[-1]
+    proba = np.exp(logits - logits.max(axis=1, keepdims=True))
+    assert np.allclose(proba / proba.sum(axis=1, keepdims=True), network.predict_proba(X))
+
+
+@both
+def test_shifted_toy_is_as_good_as_target_labels_allow(Estimator):
+    task = datasets.make_shifted_toy(random_state=2).as_task()
+    source = task.sample_domain > 0
+    source_only = LogisticRegression().fit(task.X[source], task.y[source])
+    assert source_only.score(task.X_target, task.y_target) < 0.92
+    model = Estimator(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    assert model.score(task.X_target, task.y_target) >= 0.99
+
+
+@pytest.mark.data
+@pytest.mark.skipif("MIXDA_DATA" not in os.environ, reason="MIXDA_DATA names no folder")
+@pytest.mark.parametrize("target", ["1797 rpm", "1772 rpm", "1730 rpm"])
+@both
+def test_cwru_spectra_with_mlp_features(Estimator, target):
+    task = datasets.load_cwru().as_task(target)
+    model = Estimator(encoder="mlp", random_state=0)
+    model.fit(task.X, task.y, sample_domain=task.sample_domain)
+    assert isinstance(model.target_mixture_, Mixture)
+    assert model.score(task.X_target, task.y_target) >= 0.99
+
+
+def _small_task(scale=1.0, offset=0.0):
+    rng = np.random.default_rng(0)
+    y, ids = np.tile([0, 1], 30), np.repeat([1, 2, -1], 20)
+    X = rng.normal(size=(len(y), 2)) + 6.0 * y[:, None] + 0.2 * ids[:, None]
+    return scale * X + offset, y, ids
+
+
+@pytest.mark.parametrize("estimator", [GMMWBT, GMMDaDiL])
+@pytest.mark.parametrize(("scale", "offset"), [(1e-12, 0.0), (1e20, 0.0), (1.0, 1e8)])
+def test_predictions_do_not_depend_on_unit_and_origin(estimator, scale, offset):
+    X, y, ids = _small_task()
+    expected = estimator(random_state=0).fit(X, y, sample_domain=ids).predict(X)
+    X, y, ids = _small_task(scale, offset)
+    found = estimator(random_state=0).fit(X, y, sample_domain=ids)
+    np.testing.assert_array_equal(found.predict(X), expected)
+    assert found.score(X[ids < 0], y[ids < 0]) == 1.0
+
+
+def test_numbers_whose_powers_overflow_are_refused():
+    X, y, ids = _small_task()
+    with pytest.raises(ValueError, match="rescale"):
+        GMMWBT().fit(X * 1e160, y, sample_domain=ids)
+    with pytest.raises(ValueError, match="rescale"):
+        GMMWBT().fit(X, y, sample_domain=ids).predict(X * 1e160)
+
+
+def test_an_encoder_that_fails_on_constant_features_says_so():
+    X, y, ids = _small_task()
+    with pytest.raises(ValueError, match="encoder could not be fitted"):
+        GMMWBT(encoder="lda").fit(np.ones_like(X), y, sample_domain=ids)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_infinite_classes_and_endless_ids_are_refused():
+    X, y, ids = _small_task()
+    with pytest.raises(ValueError, match="infinity"):
+        GMMWBT().fit(X, np.where(y == 0, np.inf, 1.0), sample_domain=ids)
+    with pytest.raises(ValueError, match="must hold integers"):
+        GMMWBT().fit(X, y, sample_domain=np.where(ids < 0, -1e30, 1e30))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GMMWBT(classifier="map"),
+        GMMDaDiL(classifier="map"),
+        GMMDaDiL(),
+        DaDiL(method="R", n_epochs=20),
+        DaDiL(method="E", n_epochs=20),
+        WBT(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_source_need_have_all_classes(model, seed):
+    rng = np.random.default_rng(seed)
+    centers, classes = 6.0 * np.array([[0, 0], [1, 0], [0, 1]]), np.repeat(np.arange(3), 40)
+
+    def domain(shift):
+        return rng.normal(size=(120, 2)) + centers[classes] + shift
+
+    X = np.vstack([*(domain(0.3 * k)[classes != k] for k in range(3)), domain([1.0, 0.5])])
+    y = np.concatenate([*(classes[classes != k] for k in range(3)), np.full(120, -1)])
+    ids = np.repeat([1, 2, 3, -4], [80, 80, 80, 120])
+    fitted = clone(model).set_params(random_state=0).fit(X, y, sample_domain=ids)
+    assert fitted.score(X[-120:], classes) > 0.95
+
+
+def test_one_hot_source_weights_give_that_source():
+    task = datasets.make_shifted_toy(random_state=2).as_task()
+    model = GMMWBT(source_weights=[0, 1, 0], random_state=0)
+    model.fit(task.X, task.y, sample_domain=task.sample_domain)
+    distance = smw2(model.barycenter_.mixture, model.source_mixtures_[1])
+    assert distance == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SourceOnly(classifier=RandomForestClassifier(5)),
+        GMMWBT(classifier=RandomForestClassifier(5)),
+        GMMWBT(encoder=MLPEncoder((4,), max_iter=5)),
+    ],
+    ids=["samples", "mixture", "encoder"],
+)
+def test_the_seed_reaches_classifiers_and_encoders(task, model):
+    X, y, ids = task
+    seeded = clone(model).set_params(random_state=3)
+    first, again = (clone(seeded).fit(X, y, sample_domain=ids) for _ in range(2))
+    assert np.array_equal(first.predict_proba(X[ids < 0]), again.predict_proba(X[ids < 0]))
+
+
+def test_whitened_components_without_variance_can_be_kept(task):
+    X, y, ids = task
+    X = np.hstack([X, X[:, :1]])  # of less than full rank
+    model = SourceOnly(encoder=PCA(whiten=True)).fit(X, y, sample_domain=ids)
+    target = X[ids < 0]
+    assert np.allclose(model.to_model().predict_proba(target), model.predict_proba(target))
