@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import mixda
+from mixda._core.resume import keeping
 from mixda.cli import run
 from mixda.datasets import make_shifted_toy
 from mixda.em import _cache as _kept
-from mixda.em._cache import keeping, kept_mixture
+from mixda.em._cache import kept_mixture
 from mixda.mixture import Mixture
 
 TASK = make_shifted_toy(random_state=2).as_task()

@@ -18,7 +18,7 @@ from mixda import AdaptedModel, GMMDaDiL, Mixture
 from mixda._core import archive as _archive
 from mixda._core.archive import pack, read_archive, write_archive
 from mixda.datasets import make_toy
-from mixda.model import _KINDS
+from mixda.model._model import _KINDS
 
 from ..strategies import mixtures, random_mixture
 
