@@ -17,3 +17,6 @@ class MixdaError(ValueError):
     ...     print(str(error)[:40])
     weights must be non-negative and sum to
     """
+
+
+MixdaError.__module__ = "mixda"  # its public name, also in tracebacks
