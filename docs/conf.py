@@ -73,5 +73,6 @@ html_theme_options = {
     "footer_end": [],
 }
 _WIDE = ("index", "quickstart", "choosing", "guide", "command_line", "file_formats", "results")
-_WIDE += ("benchmarks", "scaling", "gallery/tutorials/*", "gallery/figures/*")
+_WIDE += ("installation", "data", "faq", "glossary", "related", "benchmarks", "scaling")
+_WIDE += ("gallery/tutorials/*", "gallery/figures/*")
 html_sidebars = {page: [] for page in _WIDE}  # nothing to list beside them
