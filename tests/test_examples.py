@@ -185,6 +185,7 @@ INTERNAL = {  # public in their modules for the sake of others, no part of the r
     "chunks.Part",
     "model.default_names",
     "model.novelty_threshold",
+    "model.Trust",  # listed as selection.Trust
     "tables.check_different",
     "tables.check_writable",
 }
