@@ -415,7 +415,7 @@ def watch_products(clock: Any) -> Iterator[list[float]]:
     They are the floor of a step: atoms × atoms, atoms × domains, and for the block steps the
     triangular solves with as many right-hand sides as there are features.
     """
-    from mixda import _engine, _optimizers
+    from mixda.dictionary import _engine, _optimizers
 
     spent: list[float] = []
 

@@ -130,7 +130,7 @@ def test_features_are_told_apart_by_name():
     p = Mixture([1.0], [[0.0, 5.0]], [[1.0, 1.0]], feature_names=["x", "y"])
     q = Mixture([1.0], [[5.0, 0.0]], [[1.0, 1.0]], feature_names=["y", "x"])
     for verb in (smw2, lambda a, b: barycenter([a, b])):
-        with pytest.raises(ValueError, match=r"another order of them \('x' in one where 'y'"):
+        with pytest.raises(ValueError, match=r"'x'.*'y'.*marginal"):
             verb(p, q)
     found = barycenter([p, q.marginal(["x", "y"])]).mixture
     assert found.feature_names == ("x", "y")
@@ -139,7 +139,7 @@ def test_features_are_told_apart_by_name():
 
 def test_a_beta_that_would_erase_the_features_is_refused():
     p, q = (random_mixture(np.random.default_rng(i), 3, 2, 2) for i in (0, 1))
-    with pytest.raises(ValueError, match="rounding would erase their features"):
+    with pytest.raises(ValueError, match=r"beta=1e\+20.*'auto'"):
         barycenter([p, q], beta=1e20)
     assert barycenter([p, q], beta=1e6).converged
 

@@ -29,7 +29,7 @@ def mixtures(n, k=6, d=4, nc=3, labeled=True):
 def test_barycenters_without_the_matrix_of_inner_products(monkeypatch, beta, labeled):
     inputs = mixtures(5, labeled=labeled)
     with_matrix = barycenter(inputs, beta=beta)
-    monkeypatch.setattr("mixda.barycenters._barycenter._GRAM_ROWS", 0)
+    monkeypatch.setattr("mixda.barycenters._barycenter._MAX_GRAM_ROWS", 0)
     without = barycenter(inputs, beta=beta)
     np.testing.assert_allclose(without.mixture.means, with_matrix.mixture.means, atol=1e-10)
     np.testing.assert_allclose(without.history, with_matrix.history, rtol=1e-10)
@@ -47,7 +47,7 @@ def test_threads_do_not_change_a_dictionary_of_many_domains():
 
 
 def test_the_memory_of_a_barycenter_grows_with_its_inputs_not_with_their_square(monkeypatch):
-    monkeypatch.setattr("mixda.barycenters._barycenter._GRAM_ROWS", 0)
+    monkeypatch.setattr("mixda.barycenters._barycenter._MAX_GRAM_ROWS", 0)
     peaks = []
     for n in (20, 80):
         inputs = mixtures(n, k=10, d=2)

@@ -5,8 +5,13 @@ import ot
 import pytest
 
 from mixda import Mixture
-from mixda.empirical import point_cloud
-from mixda.empirical._steps import carry_labels, hard_barycenter, hard_transport, send_samples
+from mixda.empirical import (
+    hard_barycenter,
+    hard_transport,
+    point_cloud,
+    propagate_labels,
+    send_samples,
+)
 
 
 def sinkhorn(cost, reg, n_iter=5000):
@@ -64,7 +69,7 @@ def test_jcpot_finds_the_proportions_and_classes_of_separate_clusters(n_sources)
     codes, hidden = np.repeat([0, 1, 2], 10), np.repeat([0, 1, 2], [24, 12, 4])
     sources = [(centers[codes] + 0.3 * rng.normal(size=(30, 2)), codes) for _ in range(n_sources)]
     target = centers[hidden] + 0.3 * rng.normal(size=(40, 2))
-    labels, proportions = carry_labels(sources, target, 3, 0.01)
+    labels, proportions = propagate_labels(sources, target, 3, 0.01)
     assert labels.tolist() == hidden.tolist()
     np.testing.assert_allclose(proportions, [0.6, 0.3, 0.1], atol=1e-3)
 

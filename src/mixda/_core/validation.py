@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array as Array
+from mixda._core.typing import Floats as Floats
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating[Any]]  # float64, or float32 where only products need it
+LARGEST = 1e60  # accepted magnitude; deviations are at least 1 / LARGEST: powers stay finite
 
-LARGEST = 1e60  # and one over it the least deviation: fourth powers and ratios stay finite
-
-_ACCEPTED_KINDS = "fiub"
-_ROUNDING = 1e-12  # error of a sum of probabilities that is left as it is
+_NUMERIC_KINDS = "fiub"  # of dtypes: floats, integers, booleans
+_MAX_SUM_ERROR = 1e-12  # of probabilities that are not renormalized
 
 
 def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
@@ -36,7 +35,7 @@ def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
             raise MixdaError(
                 f"{name} holds values that are not numbers; encode or drop those columns first."
             ) from None
-    if array.dtype.kind not in _ACCEPTED_KINDS:
+    if array.dtype.kind not in _NUMERIC_KINDS:
         raise MixdaError(f"{name} must be real numbers, got an array of dtype {array.dtype}.")
     if array.ndim != ndim:
         raise MixdaError(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
@@ -83,7 +82,7 @@ def check_simplex(value: ArrayLike, name: str, size: int | None = None) -> Array
             f"minimum {array.min(initial=np.inf):.6g}; divide by the sum."
         )
     total = array.sum()
-    return array if abs(total - 1.0) <= _ROUNDING else array / total
+    return array if abs(total - 1.0) <= _MAX_SUM_ERROR else array / total
 
 
 def check_names(values: Any, name: str) -> NDArray[Any]:
