@@ -120,9 +120,7 @@ def unpack(tree: Any, arrays: Arrays, kinds: Sequence[type]) -> Any:
         return arrays[tree["array"]]
     kind = next((kind for kind in kinds if kind.__name__ == tree.get("kind")), None)
     if kind is None:
-        raise MixdaError(
-            f"it holds {tree.get('kind')!r}, which this mixda does not know"
-        )
+        raise MixdaError(f"it holds {tree.get('kind')!r}, which this mixda does not know")
     return kind(**{name: unpack(part, arrays, kinds) for name, part in tree["fields"].items()})
 
 
