@@ -416,7 +416,7 @@ def watch_products(clock: Any) -> Iterator[list[float]]:
     They bound the time of a step from below: atoms × atoms, atoms × domains, and for block steps
     the triangular solves with as many right-hand sides as there are features.
     """
-    from mixda import _engine, _optimizers
+    from mixda.dictionary import _engine, _optimizers
 
     spent: list[float] = []
 
