@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array
 from mixda.chunks._rows import Column, Rows, rows_per_block
-from mixda.tables import NO_NAME, PARQUET_SUFFIXES, TableFile, pyarrow
+from mixda.tables import MISSING_NAMES, PARQUET_SUFFIXES, TableFile, pyarrow
 
 if TYPE_CHECKING:
     from mixda.tables import Table
@@ -199,7 +199,7 @@ def _encoded(record: Any, name: str) -> Column:
     values = column.dictionary.to_pylist()
     names = [str(value) for value in values]
     codes = np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
-    absent = np.array([v is None or str(v) in NO_NAME for v in values] + [True])  # the last is -1
+    absent = np.array([v is None or str(v) in MISSING_NAMES for v in values] + [True])  # of code -1
     codes = np.where(absent[codes], -1, codes)
     # one by one: 3.0 is "3" whatever stands beside it
     return Column([str(class_names(np.array([value]))[0]) for value in names], codes)
