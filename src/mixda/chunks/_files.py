@@ -37,9 +37,8 @@ def file_partitions(
     columns = _Columns(features, label, domain, missing)
     partitions: list[Any] = []
     for file in table.table_files:
-        file = replace(
-            file, path=file.path.absolute()
-        )  # workers may have another working directory
+        # absolute, because workers may have another working directory
+        file = replace(file, path=file.path.absolute())
         name = file.path.name.lower()
         if name.endswith(PARQUET_SUFFIXES):
             partitions += _parquet_partitions(file.path, columns)

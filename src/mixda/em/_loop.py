@@ -122,8 +122,8 @@ def fit_rows(
     max_distinct = 0 if constraints.rows_per_component is None else settings.largest
     with thread_map(rows.X.size >= 2 * VALUES_PER_STEP) as run:
         passes = ArrayPasses(rows, grouping, run, settings.chunk_size, max_distinct)
-        domains = {None: array_moments(rows.X, rows.weight)}
-        problems = _problems(passes.moments, domains, settings, constraints)
+        whole = passes.moments.get((None, None)) or array_moments(rows.X, rows.weight)
+        problems = _problems(passes.moments, {None: whole}, settings, constraints)
         searches = _run(passes, problems, rng, verbose)
     return _fitted_groups(searches, passes.moments, feature_names)
 
