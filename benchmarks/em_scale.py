@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 
 from mixda import Mixture, chunks, fit_mixture
-from mixda.em._passes import Passes
+from mixda.em._passes import SourcePasses
 
 N_FEATURES, N_COMPONENTS = 16, 8
 ROW_GROUP, ROWS_PER_FILE = 1_000_000, 10_000_000
@@ -124,7 +124,7 @@ def simulate(n_rows: int, rate: float, task: float) -> None:
 
 
 def fit_on_cluster(
-    source: chunks.ChunkSource, n_rows: int, n_workers: int, iterations: int
+    source: chunks.RowSource, n_rows: int, n_workers: int, iterations: int
 ) -> dict[str, object]:
     import distributed
 
@@ -135,15 +135,15 @@ def fit_on_cluster(
         distributed.Client(cluster) as client,
     ):
         workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
-        plain = Passes.expectation
+        plain = SourcePasses.expectation
 
-        def timed(self: Passes, *args: object) -> object:
+        def timed(self: SourcePasses, *args: object) -> object:
             before, begin = cpu(workers), time.perf_counter()
             stats = plain(self, *args)
             seconds.append((time.perf_counter() - begin, cpu(workers) - before))
             return stats
 
-        Passes.expectation = timed
+        SourcePasses.expectation = timed
         try:
             begin = time.perf_counter()
             with PeakMemory([psutil.Process(), *workers]) as peak:
@@ -157,7 +157,7 @@ def fit_on_cluster(
                 )
             total = time.perf_counter() - begin
         finally:
-            Passes.expectation = plain
+            SourcePasses.expectation = plain
     clock, processor = np.median(seconds, axis=0)
     return {
         "workers": n_workers,
@@ -199,10 +199,10 @@ class PeakMemory:
         self._thread.join()
 
 
-def part_in_memory(source: chunks.ChunkSource, n_rows: int) -> tuple[np.ndarray, Mixture]:
+def part_in_memory(source: chunks.RowSource, n_rows: int) -> tuple[np.ndarray, Mixture]:
     blocks, n = [], 0
-    for part in source.parts:
-        for block in part.blocks():
+    for partition in source.partitions:
+        for block in partition.blocks():
             blocks.append(block.X)
             n += len(block.X)
         if n >= n_rows:
@@ -212,7 +212,7 @@ def part_in_memory(source: chunks.ChunkSource, n_rows: int) -> tuple[np.ndarray,
     return X, Mixture(weights, X[:N_COMPONENTS], np.ones((N_COMPONENTS, N_FEATURES)))
 
 
-def sklearn_speed(source: chunks.ChunkSource, n_rows: int) -> dict[str, float]:
+def sklearn_speed(source: chunks.RowSource, n_rows: int) -> dict[str, float]:
     from sklearn.mixture import GaussianMixture
 
     X, start = part_in_memory(source, n_rows)
@@ -234,7 +234,7 @@ def sklearn_speed(source: chunks.ChunkSource, n_rows: int) -> dict[str, float]:
     return speed(run, n_rows)
 
 
-def memory_speed(source: chunks.ChunkSource, n_rows: int) -> dict[str, float]:
+def memory_speed(source: chunks.RowSource, n_rows: int) -> dict[str, float]:
     X, start = part_in_memory(source, n_rows)
     return speed(lambda n_iter: fit_mixture(X, init=start, max_iter=n_iter, tol=0.0), n_rows)
 

@@ -182,7 +182,6 @@ def test_method_of_the_page_never_reads_target_labels_and_becomes_a_model(near_s
 
 
 INTERNAL = {  # public in their modules for the sake of others, no part of the reference
-    "chunks.Part",
     "model.default_names",
     "model.novelty_threshold",
     "model.Trust",  # listed as selection.Trust

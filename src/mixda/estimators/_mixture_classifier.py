@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice, check_positive_int, check_random_state
-from mixda.em import fit_labeled_mixture, fit_mixture, kept_mixture
+from mixda.em import cached_mixture, fit_labeled_mixture, fit_mixture
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._export import rule_of
 from mixda.estimators.encoders import DomainEncoder
@@ -147,7 +147,7 @@ class MixtureClassifier(MultiSourceClassifier):
         return _is(self.classifier, "product")
 
     def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
-        mixture = kept_mixture(
+        mixture = cached_mixture(
             self.checkpoint,
             fit_labeled_mixture,
             *source,
@@ -169,7 +169,7 @@ class MixtureClassifier(MultiSourceClassifier):
             n_components = max(p.n_components for p in sources)
         if n_components != "bic":
             n_components = min(check_positive_int(n_components, "target_components"), len(Z))
-        return kept_mixture(
+        return cached_mixture(
             self.checkpoint,
             fit_mixture,
             Z,

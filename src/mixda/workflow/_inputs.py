@@ -19,8 +19,8 @@ import numpy as np
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed
 from mixda._core.validation import check_random_state
-from mixda.chunks import ChunkSource
-from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture, kept_mixture, units_of
+from mixda.chunks import RowSource
+from mixda.em import cached_mixture, feature_units, fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import Mixture
 from mixda.tables import (
     PathArgument,
@@ -168,12 +168,12 @@ def fit_domain(
     An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
     """
     X = samples.X
-    unit = units_of(X.std(axis=0), np.abs(X).max(axis=0), "auto")
+    unit = feature_units(X.std(axis=0), np.abs(X).max(axis=0), "auto")
     mean = X.mean(axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
     Z = (X - mean) / unit
     if components is None and samples.y is None:
         components = min(TARGET_COMPONENTS, max(1, len(X) // 10))
-    mixture = kept_mixture(
+    mixture = cached_mixture(
         checkpoint,
         fit_mixture if samples.y is None else fit_labeled_mixture,
         *([Z] if samples.y is None else [Z, samples.y]),
@@ -192,7 +192,7 @@ def fit_domain(
 
 
 def fit_domains_of(
-    source: ChunkSource, name: str, components: Any, seed: int, verbose: bool, **options: Any
+    source: RowSource, name: str, components: Any, seed: int, verbose: bool, **options: Any
 ) -> dict[str, Mixture]:
     """Fit the mixtures of `fit_domain` to data of any size, those of all domains at once."""
     default = COMPONENTS if source.has_label else TARGET_COMPONENTS
