@@ -81,7 +81,8 @@ def generate_tep(
     tep-studio. Faults have magnitude 1, IDV 6 has 0.25. A fault that trips the plant is
     simulated again at a quarter of its magnitude, at most four times; ``idv_magnitude`` records the
     magnitude used. The seeds of ``tep_modes_sim.npz`` are unknown, so its runs cannot be
-    reproduced exactly. One hour takes about 0.07 s on one core, and a mode and run with all 29 classes about a minute.
+    reproduced exactly. One hour takes about 0.07 s on one core, and a mode and run with all
+    29 classes about a minute.
 
     Examples
     --------
