@@ -159,11 +159,11 @@ TRUST = {"accuracy": 0.93, "low": 0.88, "high": 0.97, "level": 0.8, "reason": "m
 
 def test_the_estimate_is_told_with_its_range_and_its_reason(model, write):
     words = Page(write(replace(model[0], trust=TRUST))).words
-    assert "right for 93 % of its samples (between 88 % and 97 %, meant to hold 80 %" in words
+    assert "accuracy 93 % (80 % interval: 88–97 %)" in words
     assert "methods agree." in words
     declined = {**TRUST, "declined": True, "reason": "Adaptation was declined: it did not help."}
     words = Page(write(replace(model[0], trust=declined))).words
-    assert "right for 93 % of its samples" in words
+    assert "accuracy 93 %" in words
     assert "Adaptation was declined: it did not help." in words
     unknown = {**declined, "accuracy": None, "low": None, "high": None}
     words = Page(write(replace(model[0], trust=unknown))).words
@@ -179,9 +179,9 @@ def test_the_estimate_is_that_of_the_target_only(model, write):
         rows = X.copy()
         rows[:n_far] += 1e3
         words = Page(write(value, rows)).words
-        assert ("right for 93 % of its samples" in words) is holds
-        assert ("The estimate is for new site, the target that the model was" in words) is holds
-        sentence = "estimated for new site, the target that the model was adapted to, does not hold"
+        assert ("Estimated accuracy 93 %" in words) is holds
+        assert ("The estimate is for new site" in words) is holds
+        sentence = "estimated for new site, the target of this model, does not hold"
         assert (sentence in words) is not holds
         assert ("Accuracy, estimated 93 %" in words) is holds
         assert ("Accuracy, estimated unknown" in words) is not holds

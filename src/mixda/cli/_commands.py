@@ -318,8 +318,8 @@ def predict(
     of a label. Files may be larger than memory.
     """
     from mixda._core.text import plural
-    from mixda.model import AdaptedModel, trust_numbers, trust_sentence
-    from mixda.workflow import predict_file
+    from mixda.model import AdaptedModel
+    from mixda.workflow import describe_trust, predict_file
 
     out = Output(quiet, json)
     loaded = AdaptedModel.load(model)
@@ -341,11 +341,10 @@ def predict(
     if done.far:
         verb = "is an outlier" if done.far == 1 else "are outliers"
         out.say(f"{plural(done.far, 'row')} {verb}: far from all data of the model (column far).")
-    far = done.far / total
-    trust, estimate = trust_sentence(loaded, far), trust_numbers(loaded, far)
-    out.say(trust)
+    trust = describe_trust(loaded, outlier_share=done.far / total)
+    out.say(trust["trust"])
     out.say(f"written: {output} ({plural(done.rows, 'row')})")
-    out.result({**vars(done), "trust": trust, "estimate": estimate, "written": str(output)})
+    out.result({**vars(done), **trust, "written": str(output)})
 
 
 def report(
@@ -366,14 +365,14 @@ def report(
     With --data, the page also shows the samples the model is least certain about. With --label, it
     shows the confusion matrix; labels are used for nothing else.
     """
-    from mixda.model import AdaptedModel, trust_sentence
-    from mixda.workflow import output_paths, report_file
+    from mixda.model import AdaptedModel
+    from mixda.workflow import describe_trust, output_paths, report_file
 
     out = Output(quiet, json)
     output_paths(output, [""], ".html")
     loaded = AdaptedModel.load(model)
     path = report_file(loaded, output, data or None, label)
-    out.say(trust_sentence(loaded, far=0.0))
+    out.say(describe_trust(loaded)["trust"])
     out.say(f"written: {path}")
     out.result({"written": str(path)})
 

@@ -34,7 +34,7 @@ from mixda.estimators.utils import (
     user_errors,
 )
 from mixda.mixture import Mixture
-from mixda.model import AdaptedModel, Domain, default_names, novelty_threshold
+from mixda.model import AdaptedModel, Domain, default_names, outlier_threshold
 from mixda.rules import Chain, Rule
 
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
@@ -208,7 +208,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             encoder=encoder,
             sources=tuple(sources),
             target=target,
-            novelty_threshold=novelty_threshold([d.mixture for d in (*sources, target)]),
+            novelty_threshold=outlier_threshold([d.mixture for d in (*sources, target)]),
             settings=self._settings(),
             **self._adapted(),
         )

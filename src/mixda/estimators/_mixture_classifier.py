@@ -30,12 +30,12 @@ from mixda.estimators._export import rule_of
 from mixda.estimators.encoders import DomainEncoder, sample_moments
 from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
 from mixda.mixture import SHARES, Mixture, class_shares, count_samples
-from mixda.rules import Chain, Doubt, Posterior, Product, Rule
+from mixda.rules import Chain, Posterior, Product, Rule, Smooth
 from mixda.transport import align_labels, check_same_features
 
 Self = TypeVar("Self", bound="MixtureClassifier")
 
-DOUBT = 0.05  # uniform share in each factor of a product, so that neither is a veto
+SMOOTHING = 0.05  # uniform share in each factor of a product, so that no factor has a veto
 
 
 class MixtureClassifier(MultiSourceClassifier):
@@ -279,21 +279,21 @@ class MixtureClassifier(MultiSourceClassifier):
         head = rule_of(self.classifier_, len(self.classes_))
         if not self._is_product():
             return head
-        return vote([head, Posterior(self.target_mixture_)])
+        return log_linear_pool([head, Posterior(self.target_mixture_)])
 
     def _adapted(self) -> dict[str, Any]:
         plan = getattr(self, "plan_", None)
         return {"labeled_target": self.target_mixture_, "plan": plan}
 
 
-def vote(rules: Sequence[Rule], power: float = 1.0) -> Rule:
-    r"""Product of the probabilities that several rules give, each with a little doubt.
+def log_linear_pool(rules: Sequence[Rule], power: float = 1.0) -> Rule:
+    r"""Return the log-linear pool (product of experts) of the smoothed probabilities of rules.
 
     .. math:: p(y \mid x) \propto \prod_i
               \bigl((1 - \epsilon) \, p_i(y \mid x) + \epsilon / n_c\bigr)^a
     """
-    doubtful = [Chain((rule, Doubt(DOUBT))) for rule in rules]
-    return Product(np.full(len(rules), power), tuple(doubtful))
+    smoothed = tuple(Chain((rule, Smooth(SMOOTHING))) for rule in rules)
+    return Product(np.full(len(rules), power), smoothed)
 
 
 def train_rough(Z: Array, codes: Codes) -> Any:

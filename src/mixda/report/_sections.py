@@ -383,7 +383,7 @@ def settings(facts: Facts) -> Markup:
             class_="printed",
         )
     ]
-    candidates = (model.trust or {}).get("candidates") or []
+    candidates = () if model.trust is None else model.trust.candidates
     if candidates:
         entries = [(str(c.get("name", "")), _value(c.get("score"))) for c in candidates]
         inside = tag("summary", "Candidates that were compared without labels of the target")

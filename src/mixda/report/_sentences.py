@@ -11,7 +11,7 @@ import numpy as np
 
 from mixda._core.text import plural
 from mixda._core.validation import Array
-from mixda.model import describe_trust_in_rows, estimate_holds, trust_range, trust_reason
+from mixda.model import Trust
 from mixda.report._facts import Facts, Predictions
 from mixda.report._html import cut, listing, percent, significant
 
@@ -115,19 +115,19 @@ def trust_words(facts: Facts) -> list[str]:
 
 def _has_verdict(facts: Facts) -> bool:
     """Whether the model was judged without labels of the target."""
-    trust = facts.model.trust or {}
-    return bool(trust.get("reason")) or trust.get("accuracy") is not None
+    trust = facts.model.trust or Trust()
+    return bool(trust.reason) or trust.accuracy is not None
 
 
 def _estimate(facts: Facts) -> str:
-    trust = facts.model.trust or {}
-    if trust.get("accuracy") is not None:
-        return str(describe_trust_in_rows(trust, facts.target_name, _share_far(facts), percent))
+    trust = facts.model.trust or Trust()
+    if trust.accuracy is not None:
+        return trust.sentence_for(facts.target_name, _share_far(facts), percent)
     return (
         "Nobody has estimated how often this model is right, and without labels of the target "
         "its own probabilities are no proof. Before relying on it, label some fifty rows of "
         f"{facts.target_name} by hand, taken at random, and make this report again with them "
-        f"(--data and --label on the command line, X and y in Python). {trust_reason(trust)}"
+        f"(--data and --label on the command line, X and y in Python). {trust.explanation}"
     ).rstrip()
 
 
@@ -148,8 +148,8 @@ def _measured(facts: Facts, found: Predictions) -> str:
             f" It is surer than it should be: on average it gives its choice "
             f"{percent(float(found.probability.mean()))}."
         )
-    trust = facts.model.trust or {}
-    least, most = trust.get("low"), trust.get("high")
+    trust = facts.model.trust or Trust()
+    least, most = trust.low, trust.high
     if least is None or most is None:
         return text
     if high < least:
@@ -189,15 +189,15 @@ def cards(facts: Facts) -> list[Card]:
 
 
 def _trust_card(facts: Facts) -> Card:
-    trust = facts.model.trust or {}
-    declined = "; adaptation was declined" if trust.get("declined") else ""
-    if trust.get("accuracy") is None:
+    trust = facts.model.trust or Trust()
+    declined = "; adaptation was declined" if trust.declined else ""
+    if trust.accuracy is None:
         return Card("Accuracy, estimated", "unknown", f"no estimate was made{declined}")
-    if not estimate_holds(_share_far(facts)):
+    if not trust.holds_for(_share_far(facts)):
         note = f"that of {facts.target_name} does not hold for these samples{declined}"
         return Card("Accuracy, estimated", "unknown", note)
-    note = (trust_range(trust, percent) or "without labels of the target") + declined
-    return Card("Accuracy, estimated", percent(trust["accuracy"]), note)
+    note = (trust.interval(percent) or "without labels of the target") + declined
+    return Card("Accuracy, estimated", percent(trust.accuracy), note)
 
 
 def distance_left(facts: Facts) -> float | None:

@@ -3,6 +3,7 @@
 from mixda.workflow._adapt import adapt_files
 from mixda.workflow._describe import describe as describe
 from mixda.workflow._describe import describe_model as describe_model
+from mixda.workflow._describe import describe_trust as describe_trust
 from mixda.workflow._fit import fit_files, output_paths
 from mixda.workflow._predictions import Prediction, predict_file
 from mixda.workflow._report import report_file

@@ -27,7 +27,7 @@ class Prediction:
     missing : int
         Rows without a label, because a feature is missing.
     far : int
-        Outliers: rows far from everything the model knows, see `mixda.AdaptedModel.novelty`.
+        Outliers: rows far from everything the model knows, see `mixda.AdaptedModel.outliers`.
     counts : dict of str to int
         Rows of each class.
     """
@@ -120,7 +120,7 @@ def _predicted_rows(
     outlier = np.zeros(len(X), dtype=bool)
     if usable.any():
         rows = X if usable.all() else X[usable]
-        proba[usable], outlier[usable] = model.predict_proba(rows), model.novelty(rows)
+        proba[usable], outlier[usable] = model.predict_proba(rows), model.outliers(rows)
     winners = proba.argmax(axis=1)
     columns = dict(kept)
     values = [model.classes[winners], proba.max(axis=1), outlier, None, *proba.T]
