@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mixda
 from mixda import datasets
 from mixda._core.atomic import write_atomically
-from mixda.estimators import vote
+from mixda.estimators import log_linear_pool
 
 SETS = {
     "scanners": lambda: datasets.load_digit_scanners(random_state=0),
@@ -51,7 +51,7 @@ class Judged(mixda.AutoMSDA):
         fitted = {**self.experts_, **self._fit_experts(left, named, "fitting the others")}
         rules = dict(zip(fitted, self._voters(experts, fitted), strict=True))
         self.candidate_rules_ = {
-            candidate: vote([rules[name] for name in names])
+            candidate: log_linear_pool([rules[name] for name in names])
             for candidate, names in self._committees(experts).items()
         }
         return voters

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from mixda.cli import run
-from mixda.cli._demo import _write_files
+from mixda.cli._demo import write_scanners
 
 SIZE = "880,800"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit("Chromium was not found; install chromium or google-chrome.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _write_files(folder, 0)
+        write_scanners(folder, 0)
         sources = [str(folder / f"{source}.csv") for source in ("office", "archive", "library")]
         target, model = str(folder / "phone.csv"), str(folder / "phone.mixda")
         page = folder / "report.html"

@@ -185,11 +185,23 @@ INTERNAL = {  # public in their modules for the sake of others, no part of the r
     "model.default_names",
     "model.novelty_threshold",
     "model.Trust",  # listed as selection.Trust
+    "model.outlier_threshold",
+    "rules.Doubt",
     "tables.check_different",
     "tables.check_writable",
 }
 MODULES = (
-    *("benchmark", "chunks", "datasets", "empirical", "estimators", "model", "online", "plot"),
+    *(
+        "benchmark",
+        "chunks",
+        "datasets",
+        "empirical",
+        "estimators",
+        "estimators.utils",
+        "model",
+        "online",
+        "plot",
+    ),
     *("report", "rules", "selection", "tables", "workflow"),
 )
 

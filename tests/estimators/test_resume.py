@@ -204,7 +204,7 @@ def test_an_interrupted_command_says_how_to_go_on(files, tmp_path, monkeypatch, 
 
     monkeypatch.setattr("mixda.workflow.adapt_files", stopped)
     assert run(command(files, tmp_path / "m.mixda")) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert f"resume from {tmp_path / 'm.mixda.checkpoint'}" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="words of the system differ")

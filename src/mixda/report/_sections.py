@@ -303,7 +303,7 @@ def settings(facts: Facts) -> Markup:
             class_="printed",
         )
     ]
-    candidates = (model.trust or {}).get("candidates") or []
+    candidates = () if model.trust is None else model.trust.candidates
     if candidates:
         entries = [(str(c.get("name", "")), _format_setting(c.get("score"))) for c in candidates]
         inside = tag("summary", "Candidates compared without target labels")

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixda._core.text import plural
 from mixda._core.validation import Array
-from mixda.model import describe_trust_in_rows, estimate_holds, trust_range, trust_reason
+from mixda.model import Trust
 from mixda.report._facts import Facts, Predictions
 from mixda.report._html import cut, listing, percent, significant
 
@@ -117,21 +117,19 @@ def reliability(facts: Facts) -> list[str]:
 
 def _has_verdict(facts: Facts) -> bool:
     """Whether the accuracy was estimated without target labels, or adaptation was judged."""
-    trust = facts.model.trust or {}
-    return bool(trust.get("reason")) or trust.get("accuracy") is not None
+    trust = facts.model.trust or Trust()
+    return bool(trust.reason) or trust.accuracy is not None
 
 
 def _estimate(facts: Facts) -> str:
-    trust = facts.model.trust or {}
-    if trust.get("accuracy") is not None:
-        return str(
-            describe_trust_in_rows(trust, facts.target_name, _outlier_fraction(facts), percent)
-        )
+    trust = facts.model.trust or Trust()
+    if trust.accuracy is not None:
+        return trust.sentence_for(facts.target_name, _outlier_fraction(facts), percent)
     return (
         "The accuracy of this model has not been estimated. Its predicted probabilities alone are "
         f"not reliable evidence. Before relying on it, label about 50 random rows of "
         f"{facts.target_name} and create this report again with them (--data and --label on the "
-        f"command line, X and y in Python). {trust_reason(trust)}"
+        f"command line, X and y in Python). {trust.explanation}"
     ).rstrip()
 
 
@@ -148,8 +146,8 @@ def _measured(facts: Facts, predictions: Predictions) -> str:
     confidence = float(predictions.probability.mean())
     if confidence - predictions.accuracy > _MIN_OVERCONFIDENCE:
         text += f" The model is overconfident: its mean confidence is {percent(confidence)}."
-    trust = facts.model.trust or {}
-    least, most = trust.get("low"), trust.get("high")
+    trust = facts.model.trust or Trust()
+    least, most = trust.low, trust.high
     if least is None or most is None:
         return text
     if high < least:
@@ -197,15 +195,15 @@ def cards(facts: Facts) -> list[Card]:
 
 
 def _trust_card(facts: Facts) -> Card:
-    trust = facts.model.trust or {}
-    declined = "; adaptation was declined" if trust.get("declined") else ""
-    if trust.get("accuracy") is None:
+    trust = facts.model.trust or Trust()
+    declined = "; adaptation was declined" if trust.declined else ""
+    if trust.accuracy is None:
         return Card("Estimated accuracy", "unknown", f"no estimate available{declined}")
-    if not estimate_holds(_outlier_fraction(facts)):
+    if not trust.holds_for(_outlier_fraction(facts)):
         note = f"the estimate for {facts.target_name} does not apply to these samples{declined}"
         return Card("Estimated accuracy", "unknown", note)
-    note = (trust_range(trust, percent) or "without target labels") + declined
-    return Card("Estimated accuracy", percent(trust["accuracy"]), note)
+    note = (trust.interval(percent) or "without target labels") + declined
+    return Card("Estimated accuracy", percent(trust.accuracy), note)
 
 
 def distance_left(facts: Facts) -> float | None:

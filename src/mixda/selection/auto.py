@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_number, check_positive_int
-from mixda.estimators import DOUBT, MultiSourceClassifier, vote
+from mixda.estimators import SMOOTHING, MultiSourceClassifier, log_linear_pool
 from mixda.estimators.baselines import SourceOnly
 from mixda.estimators.encoders import DomainEncoder
 from mixda.estimators.utils import Source
 from mixda.model import AdaptedModel, default_names
-from mixda.rules import Chain, Doubt, Rule, Softmax
+from mixda.rules import Chain, Rule, Smooth, Softmax
 from mixda.selection._experts import (
     RAW,
     SCALES,
@@ -316,7 +316,7 @@ class AutoMSDA(MultiSourceClassifier):
         for part, name in zip(proba, members, strict=True):
             Z = problem.views[experts[name].view][target]
             part[:, fitted[name].classes_] = fitted[name].predict_proba(Z)
-        logs = np.log(Doubt(DOUBT)(proba.reshape(-1, proba.shape[2]))).reshape(proba.shape)
+        logs = np.log(Smooth(SMOOTHING)(proba.reshape(-1, proba.shape[2]))).reshape(proba.shape)
         return Fold(Softmax()(logs.sum(axis=0)), proba.argmax(axis=2), truth)
 
     def _keep(
@@ -328,7 +328,7 @@ class AutoMSDA(MultiSourceClassifier):
         self.experts_ = self._fit_experts(own, named, "adapting")
         self._views, self._power = [experts[name].view for name in members], power
         voters = self._voters(own, self.experts_)
-        self.rule_ = vote(voters, power)
+        self.rule_ = log_linear_pool(voters, power)
         return voters
 
     def _voters(self, experts: dict[str, Expert], fitted: dict[str, Any]) -> list[Rule]:
@@ -393,7 +393,7 @@ class AutoMSDA(MultiSourceClassifier):
         logs = np.zeros((len(X), len(self.classes_)))
         for view, model in zip(self._views, self.experts_.values(), strict=True):
             Z = self._encoders[view].transform(X, places)
-            logs += np.log(Doubt(DOUBT)(model.predict_proba(Z, sample_domain=places)))
+            logs += np.log(Smooth(SMOOTHING)(model.predict_proba(Z, sample_domain=places)))
         return Softmax()(self._power * logs)
 
     def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
@@ -420,7 +420,7 @@ class AutoMSDA(MultiSourceClassifier):
             method=type(self).__name__,
             rule=self.rule_,
             encoder=Chain(tuple(encoders)) if encoders else None,
-            trust=self.trust_.to_json(),
+            trust=self.trust_,
             settings={**self._settings(), "experts": list(self.experts_)},
         )
 
