@@ -1,12 +1,12 @@
-"""Fit a mixture to a folder of parquet files on a Dask cluster: speed, scaling and memory.
+"""Fit a mixture to a folder of Parquet files on a Dask cluster: speed, scaling and memory.
 
     python benchmarks/em_scale.py write /tmp/rows --rows 100_000_000     # about 6.4 GB
     python benchmarks/em_scale.py run /tmp/rows [--iterations 5] [--out out/em_scale.json]
 
-`run` fits with one and with two workers, alternating, so that both see the same load of the
-machine, and scikit-learn's GaussianMixture on a part that fits in memory. Speeds are given per
-second of the clock and per second of processor time; the latter is what a busy machine leaves
-untouched. Memory is the peak of the resident set, sampled ten times a second.
+`run` fits with one and with two workers, alternating, so that both see the same load, and with
+scikit-learn's GaussianMixture on a part that fits in memory. Speeds are given per second of wall
+time and of processor time; the latter does not depend on the load. Memory is the peak resident set
+size, sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def compare(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def simulate(n_rows: int, rate: float, task: float) -> None:
-    """Print what a pass takes on more workers than we have.
+    """Print the simulated time of a pass with more workers than we have.
 
-    Rows are divided among workers in whole parts; the scheduler hands out one task after the
-    other; parameters travel to every worker along a tree, statistics back along another.
+    Workers get whole partitions. The scheduler hands out tasks one at a time. Parameters are sent
+    to the workers along a tree, and statistics are sent back along another.
     """
     n_parts, latency, bandwidth = -(-n_rows // ROW_GROUP), 2e-3, 1e8
     size = 8 * N_COMPONENTS * (2 * N_FEATURES + 1)
@@ -117,7 +117,7 @@ def simulate(n_rows: int, rate: float, task: float) -> None:
         tasks = n_parts * 8 / 7 * task
         hops = np.log2(workers + 1) + np.log(max(n_parts, 2)) / np.log(8)
         messages = hops * (latency + size / bandwidth)
-        total = max(work, tasks) + messages  # tasks are handed out while others run
+        total = max(work, tasks) + messages  # tasks are scheduled while others run
         first = first or total
         cells = (f"{workers}", *(f"{s:.2f} s" for s in (work, tasks, messages, total)))
         print(f"| {' | '.join(cells)} | {first / total:.1f} |")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixda
-from mixda._core.resume import keeping
+from mixda._core.resume import cache_until_done
 from mixda.cli import run
 from mixda.datasets import make_shifted_toy
 from mixda.em import _cache, cached_mixture
@@ -78,15 +78,15 @@ def test_only_own_files_are_deleted_and_only_at_the_end(tmp_path):
     mine = f"{'0' * 64}.gmm"
     folder.mkdir()
     (folder / mine).touch()
-    with pytest.raises(ZeroDivisionError), keeping(folder):
+    with pytest.raises(ZeroDivisionError), cache_until_done(folder):
         _ = 1 / 0
     assert (folder / mine).exists()
     (folder / "theirs.gmm").touch()
-    with keeping(folder):
+    with cache_until_done(folder):
         pass
     assert [path.name for path in folder.iterdir()] == ["theirs.gmm"]
     (folder / "theirs.gmm").unlink()
-    with keeping(folder):
+    with cache_until_done(folder):
         pass
     assert not folder.exists()
 
@@ -211,6 +211,6 @@ def test_an_interrupted_command_says_how_to_go_on(files, tmp_path, monkeypatch, 
 def test_a_file_in_the_way_is_said(files, tmp_path, capsys):
     (tmp_path / "m.mixda.checkpoint").write_text("a diary")
     assert run(command(files, tmp_path / "m.mixda")) == 2
-    assert "cannot be the folder of a checkpoint: File exists." in capsys.readouterr().err
+    assert "checkpoint folder: File exists." in capsys.readouterr().err
     assert (tmp_path / "m.mixda.checkpoint").read_text() == "a diary"
     assert not (tmp_path / "m.mixda").exists()

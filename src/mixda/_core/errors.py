@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class MixdaError(ValueError):
-    """Something about the input is wrong; the message says what, what is accepted, and what to do.
+    """Invalid input. The message says what was given, what is accepted, and what to do.
 
-    The command line turns it into one sentence and exit code 2. Any other exception is a bug.
+    The command line prints the message and exits with code 2. Any other exception is a bug.
 
     Examples
     --------
@@ -17,3 +17,6 @@ class MixdaError(ValueError):
     ...     print(str(error)[:40])
     weights must be non-negative and sum to
     """
+
+
+MixdaError.__module__ = "mixda"  # its public name, also in tracebacks

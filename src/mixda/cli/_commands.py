@@ -240,7 +240,7 @@ def adapt(
     Every source file is a domain named after the file; with --domain, every value of that column.
     A label column of the target is never read. With .gmm files the methods are dadil, wbt and otda.
     """
-    from mixda._core.resume import keeping
+    from mixda._core.resume import cache_until_done
     from mixda._core.text import plural
     from mixda.workflow import adapt_files, describe_model, output_paths
 
@@ -248,7 +248,7 @@ def adapt(
     output_paths(output, [""], ".mixda")
     checkpoint = output.with_name(f"{output.name}.checkpoint")
     try:
-        with keeping(checkpoint):
+        with cache_until_done(checkpoint):
             model = adapt_files(
                 sources,
                 target,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mixda._core.resume import Folder, fingerprint, open_kept
+from mixda._core.resume import Folder, fingerprint, open_cache_folder
 from mixda._version import __version__
 from mixda.mixture import Mixture
 
@@ -37,7 +37,7 @@ def cached_mixture(
     state = random_state.bit_generator.state
     named = [part for item in sorted(settings.items()) for part in item]
     key = fingerprint([*arrays, *named], (fit.__name__, _to_json(state), __version__))
-    path = open_kept(folder) / f"{key}.gmm"
+    path = open_cache_folder(folder) / f"{key}.gmm"
     try:
         mixture = Mixture.load(path)
         random_state.bit_generator.state = _from_json(mixture.info.pop("random_state"), state)

@@ -93,8 +93,6 @@ _ALL = (
     _shallow("TargetOnly", "baselines", oracle=True),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
-COMMANDS: dict[str, Method] = {
-    method.command: method
-    for method in sorted(_ALL, key=lambda method: method.command != "auto")  # the default first
-    if method.command is not None
+COMMANDS: dict[str, Method] = {  # the default first
+    method.command: method for method in reversed(_ALL) if method.command is not None
 }

@@ -19,7 +19,7 @@ from mixda._core.validation import (
     check_random_state,
 )
 from mixda.barycenters import barycenter, merge_mixtures
-from mixda.dictionary import Dictionary, kept_dictionary, learn_dictionary
+from mixda.dictionary import Dictionary, dictionary_checkpoint, learn_dictionary
 from mixda.em import fit_mixture
 from mixda.estimators._mixture_classifier import MixtureClassifier
 from mixda.estimators.utils import check_domains
@@ -383,7 +383,7 @@ class GMMDaDiL(MixtureClassifier):
         checkpoint = None
         if self.checkpoint is not None and start is None:
             settings = self._settings()["parameters"], self._seed
-            checkpoint = kept_dictionary(self.checkpoint, [*sources, target], settings)
+            checkpoint = dictionary_checkpoint(self.checkpoint, [*sources, target], settings)
         self.dictionary_ = learn_dictionary(
             sources,
             target,
