@@ -75,9 +75,9 @@ def test_table_by_hand(tmp_path):
         "1.50",
         "3.00",
     ]
-    assert "Ranks and tests count every method once" in text
+    assert "Ranks and tests include each method once" in text
     assert "Friedman test of 3 methods on 2 targets" in text
-    assert "by commit abc, 2 cores" in text
+    assert "commit abc on 2 cores" in text
 
 
 def test_one_decision_per_method_if_asked(tmp_path):
