@@ -99,15 +99,17 @@ plt.show()
 # To make it part of mixda
 # ------------------------
 #
-# 1. Put its numerics into functions from values to values, in a module of their own, and the class
-#    into a file of `src/mixda/estimators/`. A method over mixtures subclasses `MixtureClassifier`
-#    (in `_mixtures.py`) instead and writes `_adapt(sources, target, rng)` only: mixtures in, the
-#    target's labeled mixture out. It then also works on `.gmm` files.
-# 2. Add the name to `_HOME` and `__all__` in `src/mixda/__init__.py`, to `METHODS` in
-#    `src/mixda/workflow.py` and `src/mixda/cli/_app.py` for the command line, to
-#    `src/mixda/benchmark/_methods.py` for the tables, to `docs/api.rst` and to `CHANGELOG.md`.
-# 3. Add it to the lists at the top of `tests/test_methods.py`. They demand scikit-learn's own
-#    checks without an expected failure, no leak of target labels, SKADA, and a shift it must
-#    solve. Then test its own truths against an oracle or a limit with a known answer.
+# 1. Write the class in a file of `src/mixda/estimators/`, with its numerics as functions from
+#    values to values in a package of their own. A method over mixtures subclasses
+#    `MixtureClassifier` (in `_mixture_classifier.py`) instead and implements only
+#    `_adapt(sources, target, rng)`: mixtures in, the labeled mixture of the target out. It then
+#    also works on `.gmm` files. :mod:`mixda.estimators.utils` has the building blocks.
+# 2. Add one line to `_ALL` in `src/mixda/estimators/_registry.py`: the class, its name on the
+#    command line, and its entry in the benchmark. `mixda`, the command line, the benchmark and the
+#    tests read this list.
+# 3. The contract test (`tests/estimators/test_contract.py`) finds it there: scikit-learn's own
+#    checks without an expected failure, SKADA, no leak of target labels, a second fit, clones,
+#    pickles and files. Add tests of what is true of this method alone, against an oracle or a
+#    limit with a known answer.
 #
-# The class above passes these checks: `tests/test_examples.py` runs them.
+# The class above passes the contract: `tests/test_examples.py` checks it.
