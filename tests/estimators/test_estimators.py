@@ -195,8 +195,8 @@ BAD = {
     "lengths": (lambda X, y, i: (X, y[:-1], i), "inconsistent numbers of samples"),
     "empty": (lambda X, y, i: (X[:0], y[:0], i[:0]), "0 sample"),
     "one class": (lambda X, y, i: (X, np.where(i >= 0, 1, y), i), "one class only"),
-    "no source": (lambda X, y, i: (X, y, -1 - abs(i)), "names no source"),
-    "no target": (lambda X, y, i: (X, y, abs(i)), "names no target"),
+    "no source": (lambda X, y, i: (X, y, -1 - abs(i)), "sample_domain has no source"),
+    "no target": (lambda X, y, i: (X, y, abs(i)), "sample_domain has no target"),
     "unlabeled row": (lambda X, y, i: (X, np.where(i == 1, np.nan, y), i), "in domain 1"),
     "None": (
         lambda X, y, i: (X, [None if k == 2 else v for v, k in zip(y, i, strict=True)], i),

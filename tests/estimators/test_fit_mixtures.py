@@ -186,7 +186,7 @@ def test_the_stream_goes_on_after_it():
 @pytest.mark.parametrize(
     ("parameters", "sources", "target", "sentence"),
     [
-        ({"encoder": "lda"}, SITES, HALL, "encoder is learned from samples"),
+        ({"encoder": "lda"}, SITES, HALL, "encoder needs samples"),
         ({}, [], HALL, "at least one source"),
         ({}, [HALL], HALL, "source 0 has no labels"),
         ({}, ["site"], HALL, "a Mixture is needed, got str"),
@@ -213,7 +213,7 @@ def test_mistakes_are_answered_in_a_sentence(parameters, sources, target, senten
 
 
 def test_samples_cannot_be_sent_without_samples():
-    with pytest.raises(ValueError, match="route='samples' sends samples"):
+    with pytest.raises(ValueError, match="route='samples' needs samples"):
         GMMOTDA("samples").fit_mixtures(SITES, HALL)
 
 
