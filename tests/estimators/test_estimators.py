@@ -331,6 +331,9 @@ def test_encoder_fails():
     X, y, ids = _small_task()
     with pytest.raises(MixdaError, match="encoder could not be fitted"):
         GMMWBT(encoder="lda").fit(np.ones_like(X), y, sample_domain=ids)
+    rows = [0, 1, *np.flatnonzero(ids < 0)]
+    with pytest.raises(MixdaError, match="encoder could not be fitted"):
+        GMMWBT(encoder="lda").fit(X[rows], y[rows], sample_domain=ids[rows])
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

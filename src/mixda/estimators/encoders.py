@@ -71,10 +71,10 @@ class DomainEncoder:
             return scaled
         try:
             self._model.fit(scaled[is_source], codes)
-        except np.linalg.LinAlgError as error:
+        except (ValueError, np.linalg.LinAlgError) as error:  # too few rows, constant features
             raise MixdaError(
-                f"the encoder could not be fitted to the sources ({error}); drop constant or "
-                "repeated features, or use another encoder."
+                f"encoder could not be fitted to the sources ({str(error).rstrip('.')}); add rows, "
+                "drop constant or repeated features, or use another encoder."
             ) from None
         return self._encode(scaled)
 
