@@ -29,7 +29,7 @@ _WITHOUT_WORKERS_SECONDS = 30
 _SHARE_OF_MEMORY = 0.4  # of the workers, that rows may take before they are read again instead
 
 
-class ClusterError(ConnectionError, ValueError):
+class ClusterError(ConnectionError, MixdaError):
     """The cluster cannot be reached, does not fit, or went away."""
 
 
