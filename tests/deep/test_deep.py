@@ -13,7 +13,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from sklearn.base import clone  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -77,62 +76,17 @@ def quick(make, **options):
     return make(**{"epochs": 3, "pretrain_epochs": 3, "random_state": 0, **options})
 
 
-# scikit-learn and SKADA
+# scikit-learn
 
 
 @parametrize_with_checks(
-    [
-        M3SDA(epochs=3),
-        M3SDA(variant="beta", epochs=3),
-        LtCMSDA(epochs=3),
-        KD3A(epochs=3),
-        CoMDA(epochs=3),
-        BackboneEncoder(epochs=3),
-    ]
+    [BackboneEncoder(epochs=3)]  # the methods are in tests/estimators/test_contract.py
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def skada():
-    """Import SKADA late, and undo the switch of scikit-learn's configuration that it makes."""
-    import sklearn
-
-    before = sklearn.get_config()["enable_metadata_routing"]
-    module = pytest.importorskip("skada")
-    sklearn.set_config(enable_metadata_routing=True)
-    yield module
-    sklearn.set_config(enable_metadata_routing=before)
-
-
-@every
-def test_pipeline_of_skada(skada, task, make):
-    X, y, ids = task
-    target = ids < 0
-    masked = np.where(target, -1, y)
-    pipeline = skada.make_da_pipeline(StandardScaler(), quick(make))
-    pipeline.fit(X, masked, sample_domain=ids)
-    scaled = StandardScaler().fit_transform(X)
-    expected = quick(make).fit(scaled, masked, ids).predict(scaled[target])
-    assert np.array_equal(pipeline.predict(X[target], sample_domain=ids[target]), expected)
-
-
 # what all of them must do
-
-
-@every
-@pytest.mark.parametrize("kind", ["shuffled", "nan", "new class"])
-def test_target_labels_are_never_read(task, make, kind):
-    X, y, ids = task
-    target = ids < 0
-    other = {
-        "shuffled": np.where(target, np.random.default_rng(1).permutation(y), y),
-        "nan": np.where(target, np.nan, y),
-        "new class": np.where(target, 99, y),
-    }[kind]
-    reference = quick(make).fit(X, y, sample_domain=ids).predict_proba(X)
-    assert np.array_equal(quick(make).fit(X, other, sample_domain=ids).predict_proba(X), reference)
 
 
 @every

@@ -11,6 +11,18 @@ import typer
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed, split_names
 from mixda._version import __version__
+from mixda.cli._options import (
+    Columns,
+    Components,
+    Data,
+    Domain,
+    Drop,
+    Json,
+    Label,
+    Missing,
+    Quiet,
+    Seed,
+)
 from mixda.cli._output import Output
 from mixda.estimators import COMMANDS
 
@@ -47,44 +59,6 @@ def command() -> Any:
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default that of the process; exceptions are left to the caller."""
     return int(command().main(arguments, prog_name="mixda", standalone_mode=False) or 0)
-
-
-Data = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DATA", help="Files (csv, parquet, npz, npy), folders or quoted patterns."
-    ),
-]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the classes.")]
-Domain = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the domain names.")]
-Components = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N|bic",
-        help="Number of components, per class if there are classes; bic chooses it.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", help="Feature columns, comma-separated; default: all numeric columns."
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns to leave out, comma-separated."),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
-        metavar="error|drop",
-        help="What to do with rows that have missing values.",
-        autocompletion=lambda: ["error", "drop"],
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def _version(asked: bool) -> None:
