@@ -1,5 +1,5 @@
-# One environment, .venv, that grows by need: the demo installs little, the tests and the
-# documentation add to it. Each stamp file .venv/.has-EXTRA says that an extra is installed.
+# All targets share the environment .venv and install the extras they need into it. The stamp file
+# .venv/.has-EXTRA means that an extra is installed.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 JOBS ?= 2
 
-# One thread each: the tests run side by side, and small products gain nothing from more.
+# One thread per process: tests run in parallel, and small matrix products do not benefit from more.
 export OMP_NUM_THREADS ?= 1
 
-# Tests on real data run where the data are; elsewhere they are skipped.
+# Tests on real data are skipped if the data are not available.
 ifneq ($(wildcard ../shared/data),)
 export MIXDA_DATA ?= $(abspath ../shared/data)
 endif
@@ -19,12 +19,12 @@ endif
 .NOTPARALLEL:
 
 help:
-	@echo "make demo    adapt three labeled scanners to a fourth; prints a table, writes a page"
-	@echo "make test    lint, type check, tests and doctests"
-	@echo "make lint    ruff and mypy only"
-	@echo "make docs    documentation in docs/_build/html"
-	@echo "make bench   benchmarks at a reduced size, in under 20 minutes; results in out/bench"
-	@echo "make clean   remove what the others made, .venv included"
+	@echo "make demo    adapt from three labeled scanners to a fourth; print a table, write a report"
+	@echo "make test    run linters, type checks, tests and doctests"
+	@echo "make lint    run ruff and mypy only"
+	@echo "make docs    build the documentation in docs/_build/html"
+	@echo "make bench   run reduced benchmarks in under 20 minutes; results in out/bench"
+	@echo "make clean   remove generated files and .venv"
 
 demo: $(VENV)/.has-cli $(VENV)/.has-report
 	@$(BIN)/mixda demo --out out/demo
@@ -41,18 +41,18 @@ docs: $(VENV)/.has-docs
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "documentation: $(abspath docs/_build/html/index.html)"
 
-# All reduced to end in under 20 minutes on two cores; the results page has the whole commands.
-# Stop it at any time: the cells that are finished are kept in out/bench. Code 3 means that some
-# cells failed: the table says which.
+# Reduced to finish in under 20 minutes on two cores; the Results page has the full commands.
+# It can be interrupted at any time: completed cells are kept in out/bench. Exit code 3 means that
+# some cells failed; the table says which.
 run = $(BIN)/mixda bench run $(1) --out out/bench --jobs $(JOBS) || [ $$? = 3 ]
 FEW = SourceOnly,GMMWBT,GMMDaDiL,TargetOnly
 ABLATIONS = lighter better faster trajectories
 bench: $(VENV)/.has-dev
-	@echo "import mixda against what it needs anyway"
+	@echo "import time of mixda compared with its dependencies"
 	@$(BIN)/python benchmarks/import_time.py
-	@echo; echo "one EM iteration, scikit-learn against mixda, one thread"
+	@echo; echo "one EM iteration, mixda compared with scikit-learn, one thread"
 	@$(BIN)/python benchmarks/em.py
-	@echo; echo "dictionary learning, reduced (whole table: python benchmarks/dictionary.py)"
+	@echo; echo "dictionary learning, reduced (full table: python benchmarks/dictionary.py)"
 	@$(BIN)/python benchmarks/dictionary.py --threads 1 --K 31 --steps 10
 	@echo; echo "methods and ablations"
 ifdef MIXDA_DATA
@@ -74,7 +74,7 @@ ifdef MIXDA_DATA
 	@$(BIN)/python benchmarks/deep_feature_mode.py --data digits --seeds 1 --rows 100 \
 		--epochs 2 --pretrain-epochs 2
 else
-	@echo "(on the toy only: MIXDA_DATA names no folder of data)"
+	@echo "(toy dataset only: MIXDA_DATA is not set to a folder with data)"
 	@set -e; for suite in $(ABLATIONS); do $(call run,$$suite --data toy --seeds 1); done
 endif
 	@$(call run,toy --seeds 2)
@@ -92,9 +92,9 @@ clean:
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mixda needs Python 3.10 or \
-	newer, this is " + sys.version.split()[0] + "; say which: make PYTHON=/path/to/python3")'
-	@echo "making $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mixda requires Python 3.10 or \
+	newer, but this is " + sys.version.split()[0] + "; use make PYTHON=/path/to/python3")'
+	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.has-%: pyproject.toml constraints.txt | $(BIN)/python

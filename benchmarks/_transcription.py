@@ -1,12 +1,13 @@
-"""What the authors' public code does for GMM-DaDiL, in torch: the system the engine must beat.
+"""PyTorch transcription of GMM-DaDiL as in the authors' public code, the baseline for the engine.
 
-Written from a description of its behavior; no line of it is copied. It follows the toy notebook:
-Adam 0.1 on means, variances, label logits and coordinates; at every step and for every domain a
-*fresh* barycenter (zero means, one-hot cyclic labels, at most ten rounds, `ot.emd` per atom), then
-one differentiable pass with the plans frozen; beta = largest feature cost of each call; simplex
-projection; a floor on variances. The package of the same authors (PyDiL) differs by
-`init="normal"`, `loss_spread="variance"`, `domain_weights=False`; its learning-rate scheduler is
-left out. Costs use the expanded square (one matrix product), the fastest form torch offers here.
+It was written from a description of the code's behavior; no line is copied. It follows the toy
+notebook: Adam with a learning rate of 0.1 on means, variances, label logits and coordinates; in
+every step and for every domain a *new* barycenter (zero means, one-hot cyclic labels, at most ten
+iterations, `ot.emd` for each atom), then one differentiable pass with fixed plans; beta equal to
+the largest feature cost of each call; projection on the simplex; a lower bound on variances. The
+package of the same authors (PyDiL) differs in `init="normal"`, `loss_spread="variance"` and
+`domain_weights=False`; its learning-rate scheduler is left out. Costs use the expanded square (one
+matrix product), which is the fastest form in torch here.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def run(
 
 
 class _Settings:
-    """What the inner functions need to know, and the counters they fill."""
+    """Settings and counters of the inner functions."""
 
     def __init__(self, K, n_rounds, tol, init, spread, loss_spread, clock):
         self.K, self.n_rounds, self.tol = K, n_rounds, tol
@@ -138,7 +139,7 @@ def _domain(mixture, dtype, domain_weights):
 
 
 def _domain_loss(domain, means, stds, labels, lam, settings, generator):
-    """SMW2² (or MW2² without labels) between a domain and its barycenter, plans frozen."""
+    """Return SMW2² (MW2² without labels) between a domain and its barycenter, with fixed plans."""
     weights, m_q, s_q, v_q = domain
     M, S, V = _barycenter(means, stds, labels, lam, settings, generator)
     if settings.loss_spread == "variance":
@@ -152,7 +153,7 @@ def _domain_loss(domain, means, stds, labels, lam, settings, generator):
 
 
 def _barycenter(means, stds, labels, lam, settings, generator):
-    """Algorithm 1 from scratch without gradients, then once more with gradients, plans fixed."""
+    """Run Algorithm 1 without gradients, then one pass with gradients and fixed plans."""
     K, (n_atoms, K_atom, d), nc = settings.K, means.shape, labels.shape[2]
     uniform_atom, uniform = np.full(K_atom, 1.0 / K_atom), np.full(K, 1.0 / K)
     with torch.no_grad():

@@ -1,10 +1,11 @@
-"""The deep methods in feature mode against their own source-only network, on real features.
+"""Compare the deep methods in feature mode with source-only networks on real features.
 
-Run ``MIXDA_DATA=... python benchmarks/deep_feature_mode.py``. Every domain in turn is the target;
-features are standardized per domain (``--scale sources`` for the other way). All methods of a seed
-start from the same source-only network. "source-only" has the epochs of the training and of the
-adaptation together, "start" only those of the training. Accuracies are those of the last epoch on
-the unlabeled target that was adapted to, mean ± standard deviation over the seeds.
+Run ``MIXDA_DATA=... python benchmarks/deep_feature_mode.py``. Each domain in turn serves as the
+target. Features are standardized per domain, or with the sources if ``--scale sources`` is given.
+For each seed, all methods start from the same source-only network. "start" is this network;
+"source-only" is trained for the additional epochs of the adaptation as well. Accuracies are those
+of the last epoch on the unlabeled target used for adaptation, as mean ± standard deviation over
+seeds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--pretrain-epochs", type=int, default=20)
-    parser.add_argument("--rows", type=int, default=500, help="at most so many of each domain")
+    parser.add_argument("--rows", type=int, default=500, help="maximum number of rows per domain")
     parser.add_argument("--scale", default="domain")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
@@ -76,7 +77,7 @@ def compare(data: DomainDataset, arguments: argparse.Namespace) -> None:
 def run(
     data: DomainDataset, target: str, seed: int, arguments: argparse.Namespace
 ) -> dict[str, tuple[float, float]]:
-    """Accuracy and time of every method on one task; the first method also gives the baselines."""
+    """Return the accuracy and time of each method on one task, including the baselines."""
     task = data.as_task(target)
     options = {"scale": arguments.scale, "device": "cpu", "random_state": seed}
     short, long = arguments.pretrain_epochs, arguments.pretrain_epochs + arguments.epochs

@@ -1,12 +1,12 @@
-"""Dictionary learning: the engine against a faithful torch transcription of the authors' code.
+"""Compare dictionary learning in mixda with a torch transcription of the authors' code.
 
     python benchmarks/dictionary.py [--K 31 62 124 217] [--steps 50] [--threads 2] [--no-engine]
 
 Both learn from the same synthetic domains (d = 2048, 31 classes, two sources and a target, three
-atoms). Both final dictionaries are judged by one evaluator, which belongs to neither: fixed beta,
-its own Algorithm 1, the sum over domains of SMW2² (sources) and MW2² (target). Nothing is
-extrapolated: every step counted was run, and the time to equal loss is the whole wall time of an
-engine run, start-up included.
+atoms). Both dictionaries are evaluated by the same independent code: fixed beta, its own
+implementation of Algorithm 1, and the sum over domains of SMW2² (sources) and MW2² (target).
+Nothing is extrapolated: all steps are run, and the time to equal loss is the wall time of the
+engine, including its start-up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-# torch's OpenMP threads spin while they wait: on a busy machine that makes the transcription up to
-# ten times slower than it is, so let them sleep. Must be set before torch is loaded.
+# OpenMP threads of torch spin while they wait, which makes the transcription up to ten times slower
+# on a busy machine. Let them sleep instead. This must be set before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
@@ -32,9 +32,9 @@ from mixda import Mixture
 Array = NDArray[np.float64]
 
 # ------------------------------------------------------------------------------------------------
-# THE ENGINE'S SIDE. Only this block knows how `mixda.learn_dictionary` is called; adjust it here.
-# Where does a gain come from? "adam, random" does the transcription's own steps from its own kind
-# of start (mechanics only), "block, random" adds the minimizer, "default" adds the start.
+# The engine. `mixda.learn_dictionary` is called in this block only.
+# The variants show where a speed-up comes from: "adam, random" uses the optimizer and the kind of
+# start of the transcription, "block, random" adds the optimizer, "default" adds the start.
 ENGINE: dict[str, dict[str, Any]] = {
     "adam, random": {"optimizer": "adam", "init": "random"},
     "block, random": {"optimizer": "block", "init": "random"},
@@ -45,7 +45,7 @@ ENGINE: dict[str, dict[str, Any]] = {
 def time_engine(
     problem: Problem, K: int, arguments: Any, options: dict[str, Any]
 ) -> tuple[Array, float]:
-    """Seconds of each step without a callback, and the share that is dense products."""
+    """Return the seconds of each step without a callback, and the share of dense products."""
     import mixda
 
     clock, seconds = clock_of(arguments), []
@@ -64,7 +64,7 @@ def time_engine(
             )
         seconds.append(clock() - start)
     stepping = seconds[1] - seconds[0]
-    if arguments.cpu_time:  # the history knows wall times only
+    if arguments.cpu_time:  # the history has wall times only
         return np.array([stepping / (arguments.steps - 1)]), sum(spent) / stepping
     return np.diff(d.history.seconds), sum(spent) / float(d.history.seconds[-1])
 
@@ -72,9 +72,9 @@ def time_engine(
 def run_engine(
     problem: Problem, K: int, n_steps: int, arguments: Any, options: dict[str, Any], stop: Any
 ) -> Learned:
-    """Run the engine for at most `n_steps` updates; `stop(learned)` judges it on the way.
+    """Run the engine for at most `n_steps` updates, until `stop(learned)` is true.
 
-    The clock stands still while the judge works; start-up counts.
+    The time of the evaluation in `stop` is not counted; the start-up is.
     """
     import mixda
 
@@ -86,11 +86,11 @@ def run_engine(
 
     def callback(d: Any) -> bool:
         nonlocal paused, stopped
-        if stopped:  # the engine reports its last state once more
+        if stopped:  # the engine reports its last state again
             return True
         now = clock()
         step_ends.append(now - start - paused)
-        n_done = len(step_ends) - 1  # the first call is about the start
+        n_done = len(step_ends) - 1  # the first call reports the start
         steps = np.diff(step_ends)
         learned[:] = [Learned(list(d.atoms), d.coordinates, step_ends[-1], n_done, steps)]
         stopped = bool(stop(learned[0]))
@@ -103,7 +103,7 @@ def run_engine(
         n_atoms=arguments.atoms,
         n_components=K,
         n_iter=n_steps,
-        tol=-np.inf,  # no early stop
+        tol=-np.inf,  # no early stopping
         callback=callback,
         random_state=arguments.seed,
         **options,
@@ -116,7 +116,7 @@ def run_engine(
 
 @dataclass(frozen=True)
 class Learned:
-    """A dictionary, whoever learned it, with the wall time it took."""
+    """A learned dictionary and the wall time it took."""
 
     atoms: list[Mixture]
     coordinates: Array
@@ -127,7 +127,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Problem:
-    """Two labeled sources, an unlabeled target, and the target's labels for the accuracy."""
+    """Two labeled sources, an unlabeled target, and the target labels for scoring."""
 
     sources: list[Mixture]
     target: Mixture
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument(
         "--cpu-time",
         action="store_true",
-        help="measure processor time (sensible with --threads 1 on a shared machine)",
+        help="measure processor time (use with --threads 1 on a shared machine)",
     )
     parser.add_argument("--no-engine", action="store_true", help="time the transcription only")
     arguments = parser.parse_args()
@@ -217,7 +217,7 @@ def run_transcription(problem: Problem, K: int, arguments: argparse.Namespace) -
             for m, s, v in result["atoms"]
         ],
         result["coordinates"],
-        # bursts of other jobs on the machine must not count in our favor
+        # bursts of other jobs must not count in our favor
         min(float(seconds.sum()), arguments.steps * float(np.median(seconds))),
         arguments.steps,
         seconds,
@@ -244,7 +244,7 @@ def compare(
     options: dict[str, Any],
     arguments: argparse.Namespace,
 ) -> None:
-    """Print one row: cost of a step, and wall time to the loss of the reference."""
+    """Print one row: time per step, and wall time to the loss of the reference."""
     goal = evaluate(problem, reference)
     reached: Learned | None = None
 
@@ -282,7 +282,7 @@ def compare(
 
 
 def judged_steps(limit: int) -> set[int]:
-    """Each of the first ten steps, then one in ever more: judging costs more than stepping."""
+    """Return the steps to evaluate: the first ten, then fewer and fewer, as evaluation is slow."""
     steps, n = set(range(11)), 10
     while n < limit:
         n = max(n + 1, int(1.15 * n))
@@ -294,10 +294,11 @@ def judged_steps(limit: int) -> set[int]:
 
 
 def make_problem(K: int, d: int, nc: int, seed: int = 0, n_samples: int = 620) -> Problem:
-    """Domains like standardized ResNet features: total variance near one, a third between classes.
+    """Make domains like standardized ResNet features.
 
-    Classes have common means; each domain scales and shifts every feature and has its own
-    components within a class, non-uniform weights and spreads.
+    The total variance is close to one, a third of it between classes. Classes have common means.
+    Each domain scales and shifts the features and has its own components within a class, with
+    non-uniform weights and standard deviations.
     """
     rng = np.random.default_rng(seed)
     class_means = 0.55 * rng.normal(size=(nc, d))
@@ -320,11 +321,11 @@ def _make_domain(rng: np.random.Generator, class_means: Array, K: int) -> Mixtur
     )
 
 
-# --- the judge: numpy and ot.emd only, the same for both ----------------------------------------
+# --- evaluation: numpy and ot.emd only, the same for both ---------------------------------------
 
 
 def evaluate(problem: Problem, learned: Learned, n_rounds: int = 20) -> float:
-    """Sum over domains of SMW2² (labeled) or MW2² to the barycenter, with one fixed beta."""
+    """Return the sum over domains of SMW2² (labeled) or MW2² to the barycenter, for fixed beta."""
     domains = problem.domains
     beta = max(
         float(feature_cost(p, q).max()) for i, p in enumerate(domains) for q in domains[i + 1 :]
@@ -338,16 +339,16 @@ def evaluate(problem: Problem, learned: Learned, n_rounds: int = 20) -> float:
 
 
 def accuracy(problem: Problem, learned: Learned) -> float:
-    """MAP accuracy of the reconstructed target on samples of the true one."""
+    """Return the MAP accuracy of the reconstructed target on samples of the true target."""
     beta = max(float(feature_cost(p, problem.target).max()) for p in problem.sources)
     b = judge_barycenter(learned.atoms, learned.coordinates[-1], beta, 20)
     return float(np.mean(b.predict(problem.X) == problem.y))
 
 
 def judge_barycenter(atoms: list[Mixture], lam: Array, beta: float, n_rounds: int) -> Mixture:
-    """Algorithm 1 from two starts; the better *barycenter objective* wins (not the better loss).
+    """Run Algorithm 1 from two starts and return the better *barycenter objective*, not loss.
 
-    The starts are the transcription's own (zero means, cyclic labels) and the heaviest atom.
+    The starts are that of the transcription (zero means, cyclic labels) and the heaviest atom.
     """
     K, d, nc = atoms[0].n_components, atoms[0].n_features, atoms[0].labels.shape[1]
     uniform = np.full(K, 1.0 / K)
@@ -405,17 +406,17 @@ def _sqdist(a: Array, b: Array) -> Array:
     return np.maximum((a * a).sum(1)[:, None] + (b * b).sum(1) - 2.0 * a @ b.T, 0.0)
 
 
-# --- the floor ----------------------------------------------------------------------------------
+# --- lower bound on the time of a step ----------------------------------------------------------
 
 
 @contextmanager
 def watch_products(clock: Any) -> Iterator[list[float]]:
-    """Collect the time that the engine spends in its large dense products and solves.
+    """Collect the time that the engine spends in large dense products and solves.
 
-    They are the floor of a step: atoms × atoms, atoms × domains, and for the block steps the
-    triangular solves with as many right-hand sides as there are features.
+    They bound the time of a step from below: atoms × atoms, atoms × domains, and for block steps
+    the triangular solves with as many right-hand sides as there are features.
     """
-    from mixda import _engine, _optimizers
+    from mixda.dictionary import _engine, _optimizers
 
     spent: list[float] = []
 

@@ -1,8 +1,9 @@
-"""Time of one EM iteration, mixda against scikit-learn's GaussianMixture("diag"), same start.
+"""Time one EM iteration of mixda and of scikit-learn's GaussianMixture("diag") from the same start.
 
-Run ``python benchmarks/em.py``. Both run in the same process, alternating, with the threads they
-take by default (set OMP_NUM_THREADS=1 for one each); the time of an iteration is the difference
-between a long and a short fit, each the best of a few rounds, since other programs may be running.
+Run ``python benchmarks/em.py``. Both run in the same process, alternating, with their default
+number of threads (set OMP_NUM_THREADS=1 for one each). The time of an iteration is the difference
+between a long and a short fit, each the best of a few rounds, because other programs may be
+running.
 """
 
 from __future__ import annotations

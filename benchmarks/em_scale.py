@@ -1,12 +1,12 @@
-"""Fit a mixture to a folder of parquet files on a Dask cluster: speed, scaling and memory.
+"""Fit a mixture to a folder of Parquet files on a Dask cluster: speed, scaling and memory.
 
     python benchmarks/em_scale.py write /tmp/rows --rows 100_000_000     # about 6.4 GB
     python benchmarks/em_scale.py run /tmp/rows [--iterations 5] [--out out/em_scale.json]
 
-`run` fits with one and with two workers, alternating, so that both see the same load of the
-machine, and scikit-learn's GaussianMixture on a part that fits in memory. Speeds are given per
-second of the clock and per second of processor time; the latter is what a busy machine leaves
-untouched. Memory is the peak of the resident set, sampled ten times a second.
+`run` fits with one and with two workers, alternating, so that both see the same load, and with
+scikit-learn's GaussianMixture on a part that fits in memory. Speeds are given per second of wall
+time and of processor time; the latter does not depend on the load. Memory is the peak resident set
+size, sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 
 from mixda import Mixture, chunks, fit_mixture
-from mixda.em._passes import Passes
+from mixda.em._passes import SourcePasses
 
 N_FEATURES, N_COMPONENTS = 16, 8
 ROW_GROUP, ROWS_PER_FILE = 1_000_000, 10_000_000
@@ -102,10 +102,10 @@ def compare(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def simulate(n_rows: int, rate: float, task: float) -> None:
-    """Print what a pass takes on more workers than we have.
+    """Print the simulated time of a pass with more workers than we have.
 
-    Rows are divided among workers in whole parts; the scheduler hands out one task after the
-    other; parameters travel to every worker along a tree, statistics back along another.
+    Workers get whole partitions. The scheduler hands out tasks one at a time. Parameters are sent
+    to the workers along a tree, and statistics are sent back along another.
     """
     n_parts, latency, bandwidth = -(-n_rows // ROW_GROUP), 2e-3, 1e8
     size = 8 * N_COMPONENTS * (2 * N_FEATURES + 1)
@@ -117,14 +117,14 @@ def simulate(n_rows: int, rate: float, task: float) -> None:
         tasks = n_parts * 8 / 7 * task
         hops = np.log2(workers + 1) + np.log(max(n_parts, 2)) / np.log(8)
         messages = hops * (latency + size / bandwidth)
-        total = max(work, tasks) + messages  # tasks are handed out while others run
+        total = max(work, tasks) + messages  # tasks are scheduled while others run
         first = first or total
         cells = (f"{workers}", *(f"{s:.2f} s" for s in (work, tasks, messages, total)))
         print(f"| {' | '.join(cells)} | {first / total:.1f} |")
 
 
 def fit_on_cluster(
-    source: chunks.ChunkSource, n_rows: int, n_workers: int, iterations: int
+    source: chunks.RowSource, n_rows: int, n_workers: int, iterations: int
 ) -> dict[str, object]:
     import distributed
 
@@ -135,15 +135,15 @@ def fit_on_cluster(
         distributed.Client(cluster) as client,
     ):
         workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
-        plain = Passes.expectation
+        plain = SourcePasses.expectation
 
-        def timed(self: Passes, *args: object) -> object:
+        def timed(self: SourcePasses, *args: object) -> object:
             before, begin = cpu(workers), time.perf_counter()
             stats = plain(self, *args)
             seconds.append((time.perf_counter() - begin, cpu(workers) - before))
             return stats
 
-        Passes.expectation = timed
+        SourcePasses.expectation = timed
         try:
             begin = time.perf_counter()
             with PeakMemory([psutil.Process(), *workers]) as peak:
@@ -157,7 +157,7 @@ def fit_on_cluster(
                 )
             total = time.perf_counter() - begin
         finally:
-            Passes.expectation = plain
+            SourcePasses.expectation = plain
     clock, processor = np.median(seconds, axis=0)
     return {
         "workers": n_workers,
@@ -199,10 +199,10 @@ class PeakMemory:
         self._thread.join()
 
 
-def part_in_memory(source: chunks.ChunkSource, n_rows: int) -> tuple[np.ndarray, Mixture]:
+def part_in_memory(source: chunks.RowSource, n_rows: int) -> tuple[np.ndarray, Mixture]:
     blocks, n = [], 0
-    for part in source.parts:
-        for block in part.blocks():
+    for partition in source.partitions:
+        for block in partition.blocks():
             blocks.append(block.X)
             n += len(block.X)
         if n >= n_rows:
@@ -212,7 +212,7 @@ def part_in_memory(source: chunks.ChunkSource, n_rows: int) -> tuple[np.ndarray,
     return X, Mixture(weights, X[:N_COMPONENTS], np.ones((N_COMPONENTS, N_FEATURES)))
 
 
-def sklearn_speed(source: chunks.ChunkSource, n_rows: int) -> dict[str, float]:
+def sklearn_speed(source: chunks.RowSource, n_rows: int) -> dict[str, float]:
     from sklearn.mixture import GaussianMixture
 
     X, start = part_in_memory(source, n_rows)
@@ -234,7 +234,7 @@ def sklearn_speed(source: chunks.ChunkSource, n_rows: int) -> dict[str, float]:
     return speed(run, n_rows)
 
 
-def memory_speed(source: chunks.ChunkSource, n_rows: int) -> dict[str, float]:
+def memory_speed(source: chunks.RowSource, n_rows: int) -> dict[str, float]:
     X, start = part_in_memory(source, n_rows)
     return speed(lambda n_iter: fit_mixture(X, init=start, max_iter=n_iter, tol=0.0), n_rows)
 

@@ -1,7 +1,7 @@
-"""Time of ``import mixda`` against that of ``import sklearn.mixture, ot``, which it builds on.
+"""Time ``import mixda`` and ``import sklearn.mixture, ot``, its main dependencies.
 
-Run ``python benchmarks/import_time.py``. Fresh interpreters, alternating, the best of a few
-rounds each, with the start of the interpreter itself taken off.
+Run ``python benchmarks/import_time.py``. Each statement runs in new interpreters, alternating. The
+result is the best of a few rounds, minus the start-up time of the interpreter.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A dictionary of many domains: time per step and peak memory against their number.
+"""Learn a dictionary of many domains: time per step and peak memory.
 
     python benchmarks/many_domains.py [--out out/many_domains.png]
 
-Every domain has 100 components in 128 dimensions and 10 classes; 3 atoms of 100 components. Each
-number of domains runs in a process of its own, which reports its peak memory; "before" is the
-memory of the process with the mixtures in it.
+Each domain has 100 components in 128 dimensions and 10 classes; there are 3 atoms of 100
+components. Each number of domains runs in its own process, which reports its peak memory. "before"
+is the memory of the process after the mixtures are created.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-import ot  # noqa: F401  (it may load torch, which is not the memory of the dictionary)
+import ot  # noqa: F401  (it may load torch, whose memory must not be counted)
 from threadpoolctl import threadpool_limits
 
 from mixda import Mixture, learn_dictionary
@@ -40,7 +40,7 @@ def main() -> None:
         return
     results = []
     for n in arguments.domains:
-        for n_jobs in arguments.n_jobs:  # side by side, under the same load
+        for n_jobs in arguments.n_jobs:  # alternating, under the same load
             options = ["--one", str(n), "--steps", str(arguments.steps), "--n-jobs", str(n_jobs)]
             command = [sys.executable, __file__, *options]
             text = subprocess.run(command, capture_output=True, text=True, check=True).stdout

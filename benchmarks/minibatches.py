@@ -1,9 +1,9 @@
-"""GMM-DaDiL against DaDiL at the same K = n_b: time against the number of mini-batches M.
+"""Time GMM-DaDiL and DaDiL at the same K = n_b for different numbers of mini-batches M.
 
     python benchmarks/minibatches.py [--sizes 31 62 124] [--d 512] [--iterations 20]
 
-Figure 5 (c) of the paper: DaDiL's support is n = M n_b points, so an iteration is M steps of the
-size that GMM-DaDiL does once. Both take Adam steps with the same engine.
+Figure 5 (c) of the paper. The support of DaDiL has n = M n_b points, so one iteration takes M
+steps, each of the size of one GMM-DaDiL step. Both use Adam and the same engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     print(
         f"Seconds of {a.iterations} iterations, 3 atoms, 3 domains, d = {a.d}, best of {a.repeats}."
     )
-    print("In brackets: DaDiL's time over GMM-DaDiL's.\n")
+    print("In brackets: ratio of DaDiL to GMM-DaDiL.\n")
     print("| K = n_b | GMM-DaDiL | " + " | ".join(f"DaDiL, M = {M}" for M in a.batches) + " |")
     print("|---|---|" + "---|" * len(a.batches))
     for size in a.sizes:

@@ -1,10 +1,9 @@
-"""``mixda predict`` of a parquet file larger than it may hold: peak memory and rows per second,
-next to a scikit-learn pipeline of the same classifier.
+"""Measure ``mixda predict`` on a Parquet file larger than memory, compared with scikit-learn.
 
-The model classifies by a labeled mixture; the same in scikit-learn is a ``GaussianMixture``
-("diag") with these parameters, whose responsibilities are multiplied by the labels. Both read the
-same file in the same batches with pyarrow and write label, confidence and probabilities to
-parquet. "far" adds what mixda writes besides: the densities under the mixtures of all domains.
+The model classifies with a labeled mixture. In scikit-learn, the same classifier is a
+``GaussianMixture("diag")`` with the same parameters, whose responsibilities are multiplied by the
+labels. Both read the same batches with pyarrow and write labels, confidences and probabilities to
+Parquet. "far" adds the densities under the mixtures of all domains, which mixda writes as well.
 
     python benchmarks/predict_stream.py            # 10 million rows × 16 features, 1.3 GB on disk
 """
@@ -29,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--features", type=int, default=16)
-    parser.add_argument("--folder", type=Path, help="where there is room; default a temporary one")
+    parser.add_argument("--folder", type=Path, help="folder for the files; default: temporary")
     parser.add_argument("--make", nargs=2, metavar=("MODEL", "DATA"), help="internal")
     parser.add_argument("--sklearn", nargs=3, metavar=("MODEL", "DATA", "FAR"), help="internal")
     options = parser.parse_args()
@@ -46,7 +45,7 @@ def main() -> None:
 def compare(folder: Path, n_rows: int, d: int) -> None:
     model, data = folder / "m.mixda", folder / "data.parquet"
     me = [sys.executable, __file__]
-    # in another process: a child's peak is counted from the size of its parent
+    # in another process, because the peak of a child starts at the size of its parent
     run([*me, "--make", str(model), str(data), "--rows", str(n_rows), "--features", str(d)])
     out = folder / "o.parquet"
     size = data.stat().st_size / 1e6
@@ -66,7 +65,7 @@ def compare(folder: Path, n_rows: int, d: int) -> None:
 
 
 def make_files(model: Path, data: Path, n_rows: int, d: int) -> None:
-    """Three labeled sources and a target, drawn from one random mixture each."""
+    """Write three labeled sources and a target, each drawn from a random mixture."""
     rng = np.random.default_rng(0)
     means = rng.normal(scale=3.0, size=(CLASSES * PER_CLASS, d))
     labels = np.repeat(np.eye(CLASSES), PER_CLASS, axis=0)
@@ -88,7 +87,7 @@ def make_files(model: Path, data: Path, n_rows: int, d: int) -> None:
 
 
 def run(command: list[str]) -> tuple[float, float]:
-    """Seconds and peak resident megabytes of a process of its own."""
+    """Return the seconds and the peak resident memory in MB of a new process."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -106,7 +105,7 @@ def predict_with_sklearn(model_path: str, data: str, far: str) -> None:
     classifier = mixture.to_sklearn()
     densities = [domain.mixture.to_sklearn() for domain in (*model.sources, model.target)]
     writer = None
-    file = pq.ParquetFile(data, pre_buffer=False)  # as mixda reads; else it holds the whole file
+    file = pq.ParquetFile(data, pre_buffer=False)  # as in mixda, to save memory
     for batch in file.iter_batches(BATCH, columns=list(model.feature_names)):
         X = np.column_stack([column.to_numpy() for column in batch.columns])
         proba = classifier.predict_proba(X) @ mixture.labels

@@ -1,10 +1,10 @@
-"""How a dictionary step grows with K, d, atoms and domains, and what memory the largest needs.
+"""Measure how the time of a dictionary step grows with K, d, atoms and domains, and peak memory.
 
     python benchmarks/scaling.py [--out out/scaling.png]
 
-One quantity grows at a time around (K, d, atoms, domains) = (93, 512, 3, 3). The memory of the
-paper's largest setting (K = 910, d = 2048, 65 classes, 3 atoms, 4 domains) is the peak of a process
-of its own, interpreter and libraries included.
+One quantity grows at a time, starting from (K, d, atoms, domains) = (93, 512, 3, 3). The memory of
+the paper's largest setting (K = 910, d = 2048, 65 classes, 3 atoms, 4 domains) is the peak of a
+separate process, including the interpreter and libraries.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def step_seconds(
     steps: int = 8,
     optimizer: str = "adam",
 ) -> float:
-    """Median time of a step; Adam's, because in all of them the atoms move."""
+    """Return the median time of an Adam step, because Adam moves the atoms in every step."""
     rng = np.random.default_rng(0)
     classes, centers = np.arange(K) % nc, rng.standard_normal((nc, d))
     mixtures = []

@@ -1,12 +1,12 @@
-"""AutoMSDA on every domain of every set, without target labels: accuracy, regret, trust, cost.
+"""Evaluate AutoMSDA on all domains of all sets: accuracy, regret, accuracy estimate, cost.
 
     python benchmarks/selection.py --out out/selection            # five seeds, about an hour
     python benchmarks/selection.py --out out/selection --seeds 1 --sets scanners,cwru
 
-Every cell (set, target, seed) is one JSON file, written when it is done; a second run goes on.
-`mixda.selection` was designed on the sets of DEVELOPMENT; seed 0 of the others was seen before the
-last constants were fixed, seeds after 0 were not. All methods get the raw features; source-only
-is a logistic regression on features standardized by the sources.
+Each cell (set, target, seed) is written to a JSON file when it is finished, so an interrupted run
+can be resumed. `mixda.selection` was designed on the sets in DEVELOPMENT. Seed 0 of the other sets
+was seen before the last constants were fixed; the other seeds were not. All methods get the raw
+features. Source-only is a logistic regression on features standardized with the sources.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mixda
 from mixda import datasets
 from mixda._core.atomic import write_atomically
-from mixda.estimators import vote
+from mixda.estimators import log_linear_pool
 
 SETS = {
     "scanners": lambda: datasets.load_digit_scanners(random_state=0),
@@ -42,7 +42,7 @@ DEVELOPMENT = ("scanners", "cwru", "tep", "surf", "cstr")
 
 
 class Judged(mixda.AutoMSDA):
-    """AutoMSDA that also fits the candidates it does not take, to be judged in hindsight."""
+    """AutoMSDA that also fits the candidates it does not select, to compute the regret."""
 
     def _keep(self, experts, members, problem, power):
         voters = super()._keep(experts, members, problem, power)
@@ -51,7 +51,7 @@ class Judged(mixda.AutoMSDA):
         fitted = {**self.experts_, **self._fit_experts(left, named, "fitting the others")}
         rules = dict(zip(fitted, self._voters(experts, fitted), strict=True))
         self.candidate_rules_ = {
-            candidate: vote([rules[name] for name in names])
+            candidate: log_linear_pool([rules[name] for name in names])
             for candidate, names in self._committees(experts).items()
         }
         return voters
@@ -75,7 +75,7 @@ def run_cell(path: Path, name: str, target: int, seed: int) -> None:
         cell[f"{label} seconds"] = time.process_time() - start
     start = time.process_time()
     auto = (Judged if seed == 0 else mixda.AutoMSDA)(random_state=seed).fit(*given)
-    if seed > 0:  # the judged one does more than it must
+    if seed > 0:  # the timed model must not fit the other candidates
         cell["AutoMSDA seconds"] = time.process_time() - start
     cell["AutoMSDA"] = auto.score(task.X_target, task.y_target)
     cell["choice"], cell["declined"] = auto.choice_, auto.trust_.declined
@@ -110,7 +110,7 @@ def table(cells: list[dict]) -> str:
 
 
 def _gains(cells: list[dict]) -> list[float]:
-    """Points of AutoMSDA over source-only, one number per task: the mean over seeds."""
+    """Return the gain of AutoMSDA over source-only in points for each task, averaged over seeds."""
     tasks = sorted({(c["set"], c["target"]) for c in cells})
     return [
         100
@@ -143,7 +143,7 @@ def summary(cells: list[dict]) -> str:
     for label, part in (
         ("all sets", cells),
         ("development sets", [c for c in cells if c["set"] in DEVELOPMENT]),
-        ("confirming sets", [c for c in cells if c["set"] not in DEVELOPMENT]),
+        ("confirmation sets", [c for c in cells if c["set"] not in DEVELOPMENT]),
     ):
         if part:
             error = np.mean([100 * abs(c["trust"][1] - c["AutoMSDA"]) for c in part])

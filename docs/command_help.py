@@ -1,4 +1,4 @@
-"""Sphinx directive ``.. mixda-help:: fit``: what ``mixda fit --help`` prints, at build time."""
+"""Sphinx directive ``.. mixda-help:: fit``: insert the output of ``mixda fit --help``."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from docutils.parsers.rst import Directive
 
 
 class CommandHelp(Directive):
-    """Run a command's help and show it as it is printed."""
+    """Run a command with ``--help`` and show its output."""
 
     optional_arguments = 1
     final_argument_whitespace = True

@@ -1,4 +1,4 @@
-"""Sphinx settings; ``make docs`` builds with warnings as errors and without the network."""
+"""Sphinx configuration. ``make docs`` treats warnings as errors and does not use the network."""
 
 import os
 import sys
@@ -32,11 +32,11 @@ exclude_patterns = ["_build", "templates", "tables"]
 default_role = "code"
 
 autosummary_generate = True
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # do not end a summary
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # these do not end a summary
 toc_object_entries_show_parents = "hide"
-autodoc_typehints = "none"  # the docstrings say the types
+autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False  # the class template lists them
-# The deep methods can be documented without torch, which is large.
+# Document the deep methods even if torch is not installed.
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
 
 plot_formats = [("png", 120)]
@@ -73,5 +73,6 @@ html_theme_options = {
     "footer_end": [],
 }
 _WIDE = ("index", "quickstart", "choosing", "guide", "command_line", "file_formats", "results")
-_WIDE += ("benchmarks", "scaling", "gallery/tutorials/*", "gallery/figures/*")
-html_sidebars = {page: [] for page in _WIDE}  # nothing to list beside them
+_WIDE += ("installation", "data", "faq", "glossary", "related", "benchmarks", "scaling")
+_WIDE += ("gallery/tutorials/*", "gallery/figures/*")
+html_sidebars = {page: [] for page in _WIDE}  # no subpages to list

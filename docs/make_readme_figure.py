@@ -1,6 +1,6 @@
-"""Draws docs/img/shifted_toy.png, the picture of the README, and prints how typical it is.
+"""Draw docs/img/shifted_toy.png, the figure of the README, and print the accuracies over seeds.
 
-Run ``python docs/make_readme_figure.py [FILE]`` (needs the report extra).
+Run ``python docs/make_readme_figure.py [FILE]`` (requires the report extra).
 """
 
 import sys

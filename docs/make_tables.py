@@ -1,7 +1,7 @@
-"""Turn folders of ``mixda bench run`` into the tables of the Results page.
+"""Convert the output folders of ``mixda bench run`` to the tables of the Results page.
 
-python docs/make_tables.py out/cwru out/tep …   (writes docs/tables/cwru.rst, …, and where there are
-published figures, docs/tables/cwru-compared.rst)
+Run ``python docs/make_tables.py out/cwru out/tep …``. It writes docs/tables/cwru.rst, … and, for
+datasets with published results, docs/tables/cwru-compared.rst, ….
 """
 
 import re
@@ -18,7 +18,7 @@ def main() -> None:
         write(folder.name, benchmark.table(folder))
         try:
             write(f"{folder.name}-compared", benchmark.compare(folder))
-        except ValueError as error:  # nothing is published on these data
+        except ValueError as error:  # no published results for this dataset
             print(error)
 
 
@@ -30,7 +30,7 @@ def write(name: str, markdown: str) -> None:
 
 
 def to_rst(markdown: str) -> str:
-    """Markdown tables become list tables; bold stays bold, underlined becomes italic."""
+    """Convert Markdown tables to list tables, and underlined text to italics."""
     lines, in_table = [], False
     for line in re.sub(r"</?u>", "*", markdown).splitlines():
         if not line.startswith("|"):

@@ -24,7 +24,7 @@ def random_start(rng, K, d, nc):
     return rng.normal(size=(K, d)), np.ones((K, d)), np.full((K, nc), 1.0 / nc)
 
 
-def test_w2_cost_is_pots_bures_distance():
+def test_w2_cost_equals_pot():
     import ot
 
     rng = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def test_w2_cost_is_pots_bures_distance():
             assert cost[i, j] == pytest.approx(w**2, rel=1e-8)
 
 
-def test_smw2_plan_has_the_marginals_and_beats_the_product():
+def test_smw2_plan():
     rng = np.random.default_rng(1)
     p, m, s, _ = random_mixture(rng, 5, 3)
     q, m2, s2, _ = random_mixture(rng, 7, 3)
@@ -50,7 +50,7 @@ def test_smw2_plan_has_the_marginals_and_beats_the_product():
     assert np.sum(plan * cost) < np.sum(np.outer(p, q) * cost)
 
 
-def test_smw2_of_a_translated_relabeled_gaussian_is_closed_form():
+def test_smw2_closed_form():
     m, s = np.array([[1.0, 2.0]]), np.array([[1.0, 0.5]])
     v, v2 = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     value = smw2_squared([1.0], m, s, v, [1.0], m + 3.0, s + 1.0, v2, beta=10.0)
@@ -60,7 +60,7 @@ def test_smw2_of_a_translated_relabeled_gaussian_is_closed_form():
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("labeled", [True, False])
-def test_algorithm_1_never_increases_its_objective_for_fixed_beta(seed, labeled):
+def test_algorithm_1_objective(seed, labeled):
     rng = np.random.default_rng(seed)
     d, nc, sizes, K_B = 3, 3, (4, 6, 5), 7
     mixtures = [random_mixture(rng, K, d, nc if labeled else None) for K in sizes]
@@ -87,7 +87,7 @@ def test_algorithm_1_never_increases_its_objective_for_fixed_beta(seed, labeled)
         assert V is None
 
 
-def test_algorithm_1_with_one_hot_coordinates_returns_that_atom():
+def test_algorithm_1_one_hot():
     rng = np.random.default_rng(3)
     K, d, nc = 6, 2, 3
     atoms = [random_mixture(rng, K, d, nc)[1:] for _ in range(3)]
@@ -101,7 +101,7 @@ def test_algorithm_1_with_one_hot_coordinates_returns_that_atom():
     assert losses[-1] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_algorithm_1_between_two_single_gaussians_is_their_interpolation():
+def test_algorithm_1_interpolation():
     atoms = [
         (np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]]), np.array([[1.0, 0.0]])),
         (np.array([[4.0, 8.0]]), np.array([[3.0, 1.0]]), np.array([[0.0, 1.0]])),
@@ -144,7 +144,7 @@ def loss_at(parameters, domains, starts, requires_grad=False):
     return loss, details, leaves
 
 
-def test_algorithm_2_loss_is_the_sum_of_distances_to_the_barycenters(tiny_problem):
+def test_algorithm_2_loss(tiny_problem):
     parameters, domains, starts = tiny_problem
     loss, details, _ = loss_at(parameters, domains, starts)
     logits = parameters["logits"]
@@ -159,7 +159,7 @@ def test_algorithm_2_loss_is_the_sum_of_distances_to_the_barycenters(tiny_proble
 
 
 @pytest.mark.parametrize("name", ["means", "stds", "logits", "lam"])
-def test_algorithm_2_autograd_equals_finite_differences(tiny_problem, name):
+def test_algorithm_2_autograd(tiny_problem, name):
     """Plans are re-solved at each perturbed point; being piecewise constant, they do not move."""
     parameters, domains, starts = tiny_problem
     loss, _, leaves = loss_at(parameters, domains, starts, requires_grad=True)
@@ -172,7 +172,7 @@ def test_algorithm_2_autograd_equals_finite_differences(tiny_problem, name):
     np.testing.assert_allclose(leaves[name].grad.numpy(), numeric, rtol=1e-5, atol=1e-6)
 
 
-def test_finite_difference_gradient_of_a_quadratic():
+def test_finite_differences():
     x = np.array([[1.0, -2.0], [0.5, 3.0]])
     np.testing.assert_allclose(
         finite_difference_gradient(lambda z: np.sum(z**2), x), 2 * x, atol=1e-8

@@ -3,9 +3,9 @@ Axis-aligned mixtures need more components
 ==========================================
 
 All mixtures in mixda are axis-aligned: a component has one standard deviation per feature and no
-correlations, which keeps it estimable when there are more features than samples. The price is
-that correlated data need more components (figure 2 of the paper): here one, three and eight
-components describe the same slanted cloud.
+correlations, so it can be estimated even if there are more features than samples. Correlated data
+therefore need more components (figure 2 of the paper). Here, one, three and eight components are
+fitted to samples of a correlated Gaussian.
 """
 
 # %%
@@ -20,8 +20,8 @@ X = rng.multivariate_normal([0.0, 0.0], covariance, 1500)
 X_new = rng.multivariate_normal([0.0, 0.0], covariance, 1500)
 
 # %%
-# The log-likelihood of new samples says what the eye sees. The last panel is the best that any
-# model can do: the true Gaussian, with its correlation.
+# The log-likelihood of new samples measures the quality of the fit. The last panel shows the true
+# Gaussian, which no model can exceed on average.
 
 fig, axes = plt.subplots(1, 4, figsize=(12, 3.4), sharex=True, sharey=True, layout="constrained")
 for ax, n_components in zip(axes, (1, 3, 8), strict=False):

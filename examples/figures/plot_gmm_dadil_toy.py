@@ -1,9 +1,10 @@
 """
-GMM-DaDiL on the toy of section 4.1
-===================================
+GMM-DaDiL on the toy dataset of section 4.1
+===========================================
 
-GMM-DaDiL learns a few labeled mixtures, the atoms, such that every domain is a barycenter of
-them (figure 4 of the paper). The target's own barycenter is a labeled mixture: a classifier.
+GMM-DaDiL learns a few labeled mixtures, the atoms, such that each domain is approximately a
+barycenter of the atoms (figure 4 of the paper). The barycenter of the target is a labeled mixture
+and can be used as a classifier.
 """
 
 # %%
@@ -23,9 +24,10 @@ target = mixda.fit_mixture(X_target, n_components=10, random_state=0)
 # (a) Optimization
 # ----------------
 #
-# As in the paper: three atoms that start from noise, Adam with a learning rate of 0.1, 200
-# iterations. The loss and the negative log-likelihood of the samples under the reconstructions
-# fall together while the coordinates settle.
+# Three atoms with random initialization and 200 iterations. The paper uses gradient descent; Adam
+# with a learning rate of 0.1 follows the authors' notebook (`eddardd/gmm_msda` on GitHub). The loss
+# and the negative log-likelihood of the samples under the reconstructions decrease together while
+# the coordinates converge.
 
 dictionary = mixda.learn_dictionary(
     sources,
@@ -45,8 +47,8 @@ plt.show()
 # (b) Reconstructions
 # -------------------
 #
-# Every domain as a labeled barycenter of the same three atoms, over its samples. The target's
-# labels were never seen; they came with the atoms.
+# Each domain as a labeled barycenter of the same three atoms, with its samples. Target labels are
+# not used; the labels of the reconstruction come from the atoms.
 
 fig, axes = plt.subplots(1, 4, figsize=(12, 3.0), sharex=True, sharey=True, layout="constrained")
 for k, (ax, name) in enumerate(zip(axes, data.domain_names, strict=True)):
@@ -58,17 +60,18 @@ for k, (ax, name) in enumerate(zip(axes, data.domain_names, strict=True)):
 plt.show()
 
 # %%
-# The coordinates say which atoms a domain is made of.
+# The coordinates show how much each atom contributes to a domain.
 
 mixda.plot.coordinates(dictionary, domain_names=data.domain_names)
 plt.show()
 
 # %%
-# The defaults of mixda
-# ---------------------
+# Default settings
+# ----------------
 #
-# Started from the sources and minimized block by block, with all transport plans fixed within an
-# iteration, the loss falls to where the run above ends within a few iterations.
+# By default, atoms are initialized from the sources, and the loss is minimized by block coordinate
+# descent with fixed transport plans in each iteration. It reaches the final loss of the run above
+# within a few iterations.
 
 faster = mixda.learn_dictionary(
     sources, target, samples=[data.samples_of(k)[0] for k in range(4)], random_state=0
@@ -80,6 +83,6 @@ for name, d in (("random start, Adam", dictionary), ("defaults", faster)):
     below = np.flatnonzero(d.history.loss <= dictionary.history.loss[-1])[0]
     accuracy = np.mean(d.target.predict(X_target) == y_target)
     print(
-        f"{name}: loss {dictionary.history.loss[-1]:.2f} at iteration {below}, at the end "
+        f"{name}: loss {dictionary.history.loss[-1]:.2f} at iteration {below}, final loss "
         f"{d.history.loss[-1]:.2f}, target accuracy {accuracy:.1%}"
     )

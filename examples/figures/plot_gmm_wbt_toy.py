@@ -1,10 +1,10 @@
 """
-GMM-WBT on the toy of section 4.1
-=================================
+GMM-WBT on the toy dataset of section 4.1
+=========================================
 
-Three labeled sources and an unlabeled target, each turned and deformed a little further
-(figure 3 of the paper). GMM-WBT takes three steps: fit a mixture to every domain, average the
-labeled ones into a barycenter, and carry the barycenter onto the target along a transport plan.
+There are three labeled sources and an unlabeled target. Each domain is rotated and deformed a
+little more than the previous one (figure 3 of the paper). GMM-WBT has three steps: fit a mixture to
+each domain, compute the barycenter of the sources, and transport it to the target.
 """
 
 # %%
@@ -20,11 +20,11 @@ data = mixda.datasets.make_toy(random_state=0)
 classes = np.arange(len(data.class_names))
 
 # %%
-# (a) samples, (b) their mixtures
-# -------------------------------
+# (a) Samples and (b) mixtures
+# ----------------------------
 #
-# Five components per class for the sources. The target has no labels, so its ten components have
-# none either: they are gray.
+# Sources have five components per class. The target is unlabeled, so its ten components have no
+# labels and are gray.
 
 sources = [
     mixda.fit_labeled_mixture(*data.samples_of(k), n_components=5, random_state=0) for k in range(3)
@@ -46,8 +46,8 @@ plt.show()
 # (c) GMM-WBT
 # -----------
 #
-# Upper part: the plan between the components of the barycenter B (left) and of the target
-# (right). Lower part: B, and the labeled mixture that the plan makes on the target.
+# Top: the transport plan between the components of the barycenter B (left) and of the target
+# (right). Bottom: B, and the labeled target mixture after transport.
 
 B = mixda.barycenter(sources, random_state=0).mixture
 result = mixda.transport_plan(B, target)
@@ -58,7 +58,7 @@ fig, axes = plt.subplot_mosaic(
     figsize=(9, 5.4),
     layout="constrained",
 )
-offset = np.array([20.0, 0.0])  # draw the target beside the barycenter, not on top of it
+offset = np.array([20.0, 0.0])  # draw the target next to the barycenter, not on top of it
 beside = mixda.Mixture(target.weights, target.means + offset, target.stds)
 mixda.plot.plan(result, B, beside, ax=axes["plan"])
 axes["plan"].set(title="transport plan between B (left) and the target (right)", xticks=[])
@@ -72,11 +72,11 @@ axes["adapted"].set_title(f"labeled target mixture, accuracy {accuracy:.1%}")
 plt.show()
 
 # %%
-# A toy that needs it
-# -------------------
+# A toy dataset that needs adaptation
+# -----------------------------------
 #
-# On the toy above a classifier trained on the sources alone is perfect already. When the classes
-# are closer and the target has moved, it is not.
+# On the dataset above, a classifier trained on the sources is already perfect on the target. On the
+# following dataset, the classes are closer and the target is shifted, and adaptation helps.
 
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
@@ -92,5 +92,5 @@ axes[0].set_title("sources")
 for ax, name, model in ((axes[1], "source only", source_only), (axes[2], "GMM-WBT", wbt)):
     mixda.plot.samples(task.X_target, model.predict(task.X_target), ax=ax, classes=[0, 1])
     accuracy = np.mean(model.predict(task.X_target) == task.y_target)
-    ax.set_title(f"target as seen by {name}\naccuracy {accuracy:.1%}")
+    ax.set_title(f"target, {name}\naccuracy {accuracy:.1%}")
 plt.show()

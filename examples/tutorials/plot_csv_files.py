@@ -1,9 +1,9 @@
 """
-My CSV files
-============
+CSV files and the command line
+==============================
 
-Three labeled tables, one without labels, three commands. The tables are written here, so that
-the page can be run; in their place stand your own, csv or parquet.
+This example adapts from three labeled tables to an unlabeled one with three commands. The tables
+are generated here; replace them with your own CSV or Parquet files.
 """
 
 import os
@@ -22,11 +22,11 @@ from mixda.tables import open_table, write_table
 # The files
 # ---------
 #
-# Pumps on three test benches and one in a plant: temperature, current, pressure and two vibration
-# levels. Every place has its own offsets and gains. The plant's file has no column `state`.
+# Pumps on three test benches and one in a plant, with temperature, current, pressure and two
+# vibration levels. Each place has its own offset. The file of the plant has no column `state`.
 
 STATES = np.array(["ok", "worn", "blocked"])
-CENTRES = np.array(
+CENTERS = np.array(
     [
         [60.0, 4.0, 2.5, 0.8, 0.4],
         [64.0, 4.4, 2.3, 1.7, 0.9],
@@ -40,9 +40,9 @@ rng = np.random.default_rng(7)
 
 
 def write_csv(name, n_rows, shift):
-    """One place: its own offset and gain, and a column of labels unless it is the plant."""
+    """Write the table of one place, with a label column unless it is the plant."""
     codes = rng.integers(0, 3, n_rows)
-    X = CENTRES[codes] + SPREADS * rng.standard_normal((n_rows, 5))
+    X = CENTERS[codes] + SPREADS * rng.standard_normal((n_rows, 5))
     X = X + shift * np.array([6.0, -0.4, 0.2, 0.4, 0.2])
     columns = {"serial": 1000 + np.arange(n_rows)}
     columns |= {column: X[:, k].round(3) for k, column in enumerate(COLUMNS)}
@@ -54,23 +54,23 @@ def write_csv(name, n_rows, shift):
 
 for name, shift in (("lab", 0.0), ("north", 0.4), ("south", -0.4)):
     write_csv(name, 400, shift)
-truth = write_csv("plant", 500, 1.2)  # kept apart, to check at the end
+truth = write_csv("plant", 500, 1.2)  # only used for scoring
 
 print((folder / "lab.csv").read_text()[:270], "...\n")
 print((folder / "plant.csv").read_text()[:270], "...")
 
 # %%
-# One: adapt
-# ----------
+# Step 1: adapt
+# -------------
 #
-# `serial` is a number but no measurement, so it is dropped. Every file is a domain of its own.
+# `serial` is a number but not a measurement, so it is dropped. Each file is one domain.
 
 
 def run(command):
-    """Type a command in the folder and show what it prints."""
+    """Run a command in the folder and print its output."""
     print(f"$ {command}")
     program, *arguments = command.split()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", program, *arguments],
         cwd=folder,
         env={**os.environ, "COLUMNS": "100"},
@@ -78,7 +78,7 @@ def run(command):
         text=True,
         encoding="utf-8",
     )
-    print(done.stdout + done.stderr)
+    print(completed.stdout + completed.stderr)
 
 
 run(
@@ -87,30 +87,29 @@ run(
 )
 
 # %%
-# The last lines are the estimate of the accuracy on the plant, made without its labels, and the
-# file that was written.
+# The last lines show the accuracy on the plant, estimated without its labels, and the output file.
 #
-# Two: predict
-# ------------
+# Step 2: predict
+# ---------------
 
 run("mixda predict plant.mixda plant.csv --keep serial -o predictions.csv")
 print((folder / "predictions.csv").read_text()[:420], "...")
 
 # %%
-# `confidence` is the probability of the label, `far` marks rows that are far from everything the
-# model knows, and `note` says what was missing where there is no label.
+# `confidence` is the probability of the label. `far` flags outliers, which are far from all domains
+# of the model. `note` gives the reason if a row has no label.
 #
-# Three: report
-# -------------
+# Step 3: report
+# --------------
 
 run("mixda report plant.mixda --data plant.csv -o report.html")
 
 # %%
-# This is the page. It is one file without links to the network, made to be sent to a colleague.
+# The report is a single file that works offline.
 
 
 class Page:
-    """An HTML file shown in a frame."""
+    """Show an HTML file in a frame."""
 
     def __init__(self, path):
         self.html = path.read_text(encoding="utf-8")
@@ -126,28 +125,28 @@ class Page:
 Page(folder / "report.html")
 
 # %%
-# Was it right?
+# True accuracy
 # -------------
 #
-# The truth was kept apart. You will not have it; this only checks the tool.
+# In this example the labels of the plant are known. In practice they are not.
 
 predicted = open_table(folder / "predictions.csv").read(["confidence"], "label").y
-print(f"{np.mean(predicted == truth):.1%} of the plant's rows right")
+print(f"accuracy after adaptation: {np.mean(predicted == truth):.1%}")
 run(
     "mixda adapt lab.csv north.csv south.csv --target plant.csv --label state --drop serial "
     "--method source --quiet -o alone.mixda"
 )
 alone = mixda.load(folder / "alone.mixda")
 X = open_table(folder / "plant.csv").read(COLUMNS).X
-print(f"{np.mean(alone.predict(X) == truth):.1%} right with the sources only")
+print(f"source-only accuracy: {np.mean(alone.predict(X) == truth):.1%}")
 mixda.plot.confusion(truth, predicted, classes=STATES).set_title("adapted")
 plt.show()
 
 # %%
-# When something is wrong
-# -----------------------
+# Errors
+# ------
 #
-# A mistake is answered with one sentence and exit code 2, and no file is touched.
+# Invalid input results in an error message and exit code 2. No files are changed.
 
 run("mixda adapt lab.csv north.csv --target plant.csv --label stat -o plant.mixda")
 run("mixda predict plant.mixda predictions.csv -o again.csv")

@@ -2,10 +2,10 @@
 Sites that cannot share their data
 ==================================
 
-Each site fits a mixture where its data are and sends the file: a few kilobytes, no sample. The hub
-adapts on the files. The target's site gets a model back and names its samples itself. Nothing else
-is exchanged, so the result is that of a machine that had all the data, to the last bit, and there
-is no federated mode to switch on.
+Each site fits a mixture to its data and sends a file of a few kilobytes that contains no samples. A
+hub adapts from these files and sends the model to the target site, which classifies its own
+samples. Nothing else is exchanged. The result is identical to that of a single machine that fits
+the same mixtures.
 """
 
 import tempfile
@@ -17,40 +17,40 @@ import numpy as np
 import mixda
 
 # %%
-# Three labeled sites and one without labels, each with its own shift.
+# There are three labeled sites and one unlabeled site, each with its own shift.
 
 data = mixda.datasets.make_shifted_toy(random_state=2)
 *sources, target = data.domain_names
-folder = Path(tempfile.mkdtemp())  # stands for the mail between the sites
+folder = Path(tempfile.mkdtemp())  # represents the files that are exchanged
 
 # %%
-# At the sites: fit, and send a file
-# ----------------------------------
+# At each site: fit a mixture
+# ---------------------------
 #
-# The labeled sites fit some components per class, the target's site some in all.
+# Labeled sites fit five components per class. The target site fits ten components in total.
 
 for name in sources:
     X, y = data.samples_of(name)
     mixture = mixda.fit_labeled_mixture(X, y, n_components=5, random_state=0)
     mixture.save(folder / f"{name}.gmm")
-X, truth = data.samples_of(target)  # the truth serves to check, at the end
+X, truth = data.samples_of(target)  # truth is only used for scoring
 mixda.fit_mixture(X, n_components=10, random_state=0).save(folder / f"{target}.gmm")
 
 for name in data.domain_names:
     sent, kept = (folder / f"{name}.gmm").stat().st_size, data.samples_of(name)[0].nbytes
-    print(f"{name}: {sent / 1024:.1f} kB sent, {kept / 1024:.1f} kB of samples stay")
+    print(f"{name}: sends {sent / 1024:.1f} kB, keeps {kept / 1024:.1f} kB of samples")
 
 # %%
-# The size of a file depends on components, classes and features, not on samples: it is the same
-# for a site with a billion rows.
+# The size of a file depends on the number of components, classes and features, but not on the
+# number of samples.
 #
 # .. note::
 #
-#    A component that was fitted to a single sample has that sample as its mean. Where this
-#    matters, fit few components for the size of the smallest class.
+#    A component fitted to a single sample has that sample as its mean. If this matters, use few
+#    components relative to the size of the smallest class.
 #
-# At the hub: adapt on the files
-# ------------------------------
+# At the hub: adapt from the files
+# --------------------------------
 
 received = [mixda.load(folder / f"{name}.gmm") for name in data.domain_names]
 hub = mixda.GMMDaDiL(scale=None, classifier="map", random_state=0)
@@ -58,30 +58,30 @@ hub.fit_mixtures(received[:-1], received[-1])
 hub.save(folder / "model.mixda", domain_names=data.domain_names)
 
 # %%
-# Back at the target's site: predict
-# ----------------------------------
+# At the target site: predict
+# ---------------------------
 
 model = mixda.load(folder / "model.mixda")
-print(f"{np.mean(model.predict(X) == truth):.1%} of the target right")
+print(f"target accuracy: {np.mean(model.predict(X) == truth):.1%}")
 
 # %%
-# What the hub saw, and what it made of it.
+# The mixtures that the hub received, and the labeled target mixture it computed:
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), sharex=True, sharey=True, layout="constrained")
 for mixture in received[:-1]:
     mixda.plot.mixture(mixture, ax=axes[0], alpha=0.15)
 mixda.plot.mixture(received[-1], ax=axes[0])
-axes[0].set_title("four files: three labeled, one not")
+axes[0].set_title("received: three labeled mixtures, one unlabeled")
 mixda.plot.samples(X, truth, ax=axes[1], alpha=0.15)
 mixda.plot.mixture(hub.target_mixture_, ax=axes[1])
-axes[1].set_title("the target's labeled mixture, on its samples")
+axes[1].set_title("labeled target mixture and target samples")
 plt.show()
 
 # %%
-# The same with all the data in one place
-# ---------------------------------------
+# Comparison with a single machine
+# --------------------------------
 #
-# One machine that fits the same mixtures itself learns the same model.
+# A single machine that fits the same mixtures learns the same model.
 
 central = mixda.GMMDaDiL(scale=None, classifier="map", random_state=0)
 central.fit_mixtures(
@@ -93,25 +93,24 @@ central.fit_mixtures(
 )
 assert np.array_equal(central.dictionary_.coordinates, hub.dictionary_.coordinates)
 assert np.array_equal(central.predict_proba(X), hub.predict_proba(X))
-print("bit for bit the same")
+print("identical")
 
 # %%
-# With the command line
-# ---------------------
+# On the command line
+# -------------------
 #
 # .. code-block:: sh
 #
 #     mixda fit lab.csv --label state -o lab.gmm        # at each labeled site
-#     mixda fit plant.csv -o plant.gmm                  # at the target's site
+#     mixda fit plant.csv -o plant.gmm                  # at the target site
 #     mixda adapt lab.gmm north.gmm south.gmm --target plant.gmm -o plant.mixda   # at the hub
 #     mixda predict plant.mixda plant.csv -o predictions.csv                      # at the target
 #
-# Files and data may be mixed: `mixda adapt lab.gmm north.csv …`.
+# Mixture files and data files can be combined: `mixda adapt lab.gmm north.csv …`.
 #
-# What needs samples
-# ------------------
+# Methods that need samples
+# -------------------------
 #
-# Mixtures carry the GMM methods (`GMMDaDiL`, `GMMWBT`, `GMMOTDA`). An encoder learned from
-# samples, the methods over samples, and the trust estimate of `AutoMSDA` need the samples
-# themselves. Features that are good already, or the same fixed network at all sites, make up for
-# the encoder.
+# `GMMDaDiL`, `GMMWBT` and `GMMOTDA` work on mixtures. Learned encoders, the sample-based methods
+# and the accuracy estimate of `AutoMSDA` need samples. Instead of a learned encoder, all sites
+# can apply the same pretrained network before they fit their mixtures.

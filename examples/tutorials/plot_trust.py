@@ -1,9 +1,10 @@
 """
-When to trust it, and when not
-==============================
+When to trust the accuracy estimate
+===================================
 
-Adaptation can hurt, and without labels of the target nobody sees it. This page shows what mixda
-can tell you without labels, on three toys where the truth is known, and where it cannot know.
+Adaptation can lower the accuracy, and without target labels this goes unnoticed. This example
+compares the estimated and the true accuracy on three toy targets. In one of them, no method can
+detect the failure without labels.
 """
 
 import matplotlib.pyplot as plt
@@ -17,15 +18,18 @@ from mixda.selection import rank
 # Three targets
 # -------------
 #
-# *Moved*: the target has moved away from the sources; this is what adaptation is for.
-# *Rare class*: nothing has moved, but one class is ten times rarer than in the sources. Optimal
-# transport brings all of the sources' mass to the target, so it is inclined to find the rare class
-# where it is not. *Swapped*: the target looks like the sources, but its two classes have changed
-# places. Nothing in the samples says so.
+# *Shifted*: the target has shifted away from the sources. Adaptation is made for this case.
+#
+# *Rare class*: there is no shift, but one class is ten times rarer than in the sources. Optimal
+# transport moves all mass of the sources to the target, so it tends to assign too many samples to
+# the rare class.
+#
+# *Swapped*: the target looks like the sources, but its two classes are swapped. The samples do not
+# reveal this.
 
 
 def rare(data, share):
-    """Keep this share of the target's second class."""
+    """Keep this share of the second class of the target."""
     last = data.domain == len(data.domain_names) - 1
     drawn = np.random.default_rng(0).random(len(data.y)) < share
     keep = ~last | (data.y == 0) | drawn
@@ -35,17 +39,17 @@ def rare(data, share):
 
 
 def swapped(data):
-    """Exchange the classes of the target."""
+    """Swap the classes of the target."""
     last = data.domain == len(data.domain_names) - 1
     y = np.where(last, 1 - data.y, data.y)
     return DomainDataset(data.X, y, data.domain, data.domain_names, data.class_names)
 
 
-calm = make_toy(n_samples=200, separation=4, span=10, random_state=0)
+unshifted = make_toy(n_samples=200, separation=4, span=10, random_state=0)
 tasks = {
-    "moved": make_shifted_toy(random_state=2).as_task(),
-    "rare class": rare(calm, 0.1).as_task(),
-    "swapped": swapped(calm).as_task(),
+    "shifted": make_shifted_toy(random_state=2).as_task(),
+    "rare class": rare(unshifted, 0.1).as_task(),
+    "swapped": swapped(unshifted).as_task(),
 }
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 for ax, (name, task) in zip(axes, tasks.items(), strict=True):
@@ -56,9 +60,9 @@ for ax, (name, task) in zip(axes, tasks.items(), strict=True):
 plt.show()
 
 # %%
-# Grey are the sources, in color is the target with its true classes, which no method below sees.
+# Sources are gray. The target is colored by its true classes, which no method below uses.
 #
-# What it says, and the truth
+# Estimated and true accuracy
 # ---------------------------
 
 for name, task in tasks.items():
@@ -69,55 +73,52 @@ for name, task in tasks.items():
     model = mixda.AutoMSDA(max_rows=300, random_state=0)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     print(f"{name}\n    {model.trust_}")
-    for words, fitted in (("sources only", alone), ("plain GMM-WBT", plain), ("AutoMSDA", model)):
-        print(f"    truth, {words}: {fitted.score(task.X_target, task.y_target):.1%}")
+    for label, fitted in (("source only", alone), ("plain GMM-WBT", plain), ("AutoMSDA", model)):
+        print(f"    true accuracy, {label}: {fitted.score(task.X_target, task.y_target):.1%}")
 
 # %%
-# Read it like this.
+# * *Shifted*: the estimate is close to the true accuracy, and adaptation helps.
+# * *Rare class*: plain GMM-WBT is much less accurate than source-only. No source has a rare
+#   class, so held-out sources cannot reveal the problem. `AutoMSDA` also compares the target
+#   with the sources: its samples are typical of their classes and only the proportions differ,
+#   so it declines adaptation. This does not help if the target has shifted *and* its proportions
+#   differ. If you expect that, check the predicted proportions in the report.
+# * *Swapped*: the estimate is high, and the predictions are wrong. The estimate assumes that the
+#   target relates to the sources as the sources relate to each other. Only labels reveal that this
+#   assumption fails. A dozen labeled target samples tell you more than any estimate.
 #
-# * *Moved*: the estimate is near the truth, and adapting was right.
-# * *Rare class*: plain GMM-WBT is far worse than no adaptation. None of the sources has a rare
-#   class, so leaving sources out cannot show the danger. `AutoMSDA` looks at the target too: its
-#   samples are typical of the sources' classes, only the shares differ, so adaptation is declined.
-#   Where the target has moved *and* its proportions differ, this does not help; look at the
-#   predicted proportions in the report if you expect that.
-# * *Swapped*: the estimate is high and all wrong. An estimate without labels assumes that the
-#   target relates to the sources as these relate to each other. Only labels show where this fails:
-#   a dozen labeled samples of the target are worth more than any estimate.
+# Scores for your own selection
+# -----------------------------
 #
-# Choose by yourself
-# ------------------
-#
-# The scores that `AutoMSDA` builds on can be used with any estimator. Leaving one source out in
-# turn is the one that solves the very problem, with labels to check it.
+# The scores in :mod:`mixda.selection` work with all estimators of mixda. Leave-one-source-out
+# solves the same kind of problem, with labels to check the result.
 
-task = tasks["moved"]
+task = tasks["shifted"]
 candidates = {
-    "sources only": mixda.SourceOnly(),
+    "source only": mixda.SourceOnly(),
     "GMM-WBT": mixda.GMMWBT(scale=None, classifier="map", random_state=0),
-    "GMM-WBT, own scale": mixda.GMMWBT(scale="domain", classifier="map", random_state=0),
+    "GMM-WBT, scaled per domain": mixda.GMMWBT(scale="domain", classifier="map", random_state=0),
 }
 for score in ("leave_one_source_out", "importance_weighted", "information"):
-    found = rank(candidates, task.X, task.y, task.sample_domain, score)
-    print(score, {name: round(value, 3) for name, value in found.items()})
+    ranking = rank(candidates, task.X, task.y, task.sample_domain, score)
+    print(score, {name: round(value, 3) for name, value in ranking.items()})
 for name, candidate in candidates.items():
     candidate.fit(task.X, task.y, sample_domain=task.sample_domain)
-    print(f"truth, {name}: {candidate.score(task.X_target, task.y_target):.1%}")
+    print(f"true accuracy, {name}: {candidate.score(task.X_target, task.y_target):.1%}")
 
 # %%
-# Importance weighting looks at rows of the sources, and those of a method that follows the target
-# are judged wrongly there. No score is right everywhere; agreement of several is a good sign.
+# Importance weighting evaluates a method on source rows, which is misleading for methods that fit
+# the target. No score is always right. It is a good sign if several agree.
 #
-# Samples that look like nothing known
-# ------------------------------------
+# Outliers
+# --------
 #
-# A model also marks samples that are far from every domain it has seen: less dense than all but one
-# in a thousand samples of the domains themselves.
+# A model also flags outliers: samples whose density is lower than that of 99.9 % of the samples of
+# all domains.
 
 model = candidates["GMM-WBT"].to_model()
-strangers = np.array([[30.0, 0.0], [-20.0, 15.0]])
-print(
-    "of the target:", model.novelty(task.X_target).mean(), "of strangers:", model.novelty(strangers)
-)
+outliers = np.array([[30.0, 0.0], [-20.0, 15.0]])
+print(f"flagged target samples: {model.novelty(task.X_target).mean():.1%}")
+print("flagged outliers:", model.novelty(outliers))
 mixda.plot.certainty(model.predict_proba(task.X_target)).set_title("certainty on the target")
 plt.show()

@@ -2,23 +2,23 @@
 How to add a method
 ===================
 
-A method is a class of some twenty lines. The base class takes care of domain ids, labels of any
-type, scaling and encoding, data frames, prediction, saving and reports, and it drops the target's
-labels before anything can look at them.
+A method is a class of about twenty lines. The base class handles domain ids, labels of any type,
+scaling and encoding, data frames, prediction, saving and reports. It also drops target labels
+before the method runs.
 
-The method of this page is real, if modest: sources that are near the target count more. Each
-domain is summed up as a mixture, a source at the distance :math:`\\mathcal{MW}_2` from the target
-has the weight :math:`\\exp(-\\mathcal{MW}_2^2 / 2 h^2)`, and the classifier is a labeled mixture
-of the weighted samples.
+The method in this example gives more weight to sources that are close to the target. Each domain
+is summarized by a mixture. A source at distance :math:`\\mathcal{MW}_2` from the target has weight
+:math:`\\exp(-\\mathcal{MW}_2^2 / 2 h^2)`, and the classifier is a labeled mixture of the weighted
+samples.
 """
 
 # %%
 # The method
 # ----------
 #
-# Three hooks. They see encoded samples `Z` and classes as integers; parameters are kept as they
-# were given, among them `encoder`, `scale` and `random_state`; what is learned ends with an
-# underscore.
+# A method implements three hooks, which receive encoded samples `Z` and integer classes. As in
+# scikit-learn, `__init__` stores its parameters unchanged (among them `encoder`, `scale` and
+# `random_state`), and learned attributes end with an underscore.
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from mixda.rules import Posterior
 
 
 class NearSources(MultiSourceClassifier):
-    """Learn from all sources, those near the target first."""
+    """Labeled mixture of all sources, weighted by their proximity to the target."""
 
     def __init__(self, n_components=3, width=0.5, encoder=None, scale="sources", random_state=None):
         self.n_components = n_components
@@ -38,11 +38,13 @@ class NearSources(MultiSourceClassifier):
         self.random_state = random_state
 
     def _fit_domains(self, sources, target, rng):
-        weights = np.ones(len(sources))  # without a target all are equal
+        weights = np.ones(len(sources))  # equal weights if there is no target
         if target is not None:
-            goal = mixda.fit_mixture(target, self.n_components, random_state=rng)
-            here = [mixda.fit_mixture(Z, self.n_components, random_state=rng) for Z, _ in sources]
-            squares = np.array([mixda.mw2(p, goal, squared=True) for p in here])
+            q = mixda.fit_mixture(target, self.n_components, random_state=rng)
+            mixtures = [
+                mixda.fit_mixture(Z, self.n_components, random_state=rng) for Z, _ in sources
+            ]
+            squares = np.array([mixda.mw2(p, q, squared=True) for p in mixtures])
             weights = np.exp((squares.min() - squares) / (2 * self.width**2))
         self.weights_ = weights / weights.sum()
         self.mixture_ = mixda.fit_labeled_mixture(
@@ -63,51 +65,52 @@ class NearSources(MultiSourceClassifier):
 
 
 # %%
-# `_rule` says the same as `_predict_encoded` with the closed set of :mod:`mixda.rules`, numbers and
-# fixed formulas. That is what makes the model a file that runs no code when it is opened.
+# `_rule` returns the same classifier as `_predict_encoded`, built from the closed set of
+# formulas in :mod:`mixda.rules`. This is why loading a model file never executes code from it.
 #
-# It works at once
+# Using the method
 # ----------------
 #
-# With pipelines, splitters and scorers, in a file, in a report, and as a candidate of
-# :class:`~mixda.AutoMSDA`, which drops it if the sources' own classifier does clearly better.
+# The class works in pipelines, with splitters and scorers, in model files and reports, and as a
+# candidate of :class:`~mixda.AutoMSDA`, which falls back to the source classifier if that is
+# clearly better.
 
 data = mixda.datasets.make_toy(separation=4, span=60, random_state=0)
 task = data.as_task()
 alone = mixda.SourceOnly().fit(task.X, task.y, sample_domain=task.sample_domain)
 model = NearSources(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
 print("weights of the three sources:", model.weights_.round(2).tolist())
-print(f"sources only {alone.score(task.X_target, task.y_target):.1%}")
-print(f"near sources {model.score(task.X_target, task.y_target):.1%}")
+print(f"source-only accuracy: {alone.score(task.X_target, task.y_target):.1%}")
+print(f"NearSources accuracy: {model.score(task.X_target, task.y_target):.1%}")
 
 auto = mixda.AutoMSDA({"near sources": NearSources()}, random_state=0)
 auto.fit(task.X, task.y, sample_domain=task.sample_domain)
 print(auto.trust_)
 
 # %%
-# The sources turn away from the target, so the nearest of them knows most.
+# The sources are rotated away from the target, so the closest source is the most informative.
 
 import matplotlib.pyplot as plt  # noqa: E402
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True, layout="constrained")
-for ax, words, fitted in ((axes[0], "sources only", alone), (axes[1], "near sources", model)):
+for ax, title, fitted in ((axes[0], "source only", alone), (axes[1], "NearSources", model)):
     mixda.plot.samples(task.X_target, fitted.predict(task.X_target), ax=ax, classes=[0, 1])
-    ax.set_title(f"{words}: {fitted.score(task.X_target, task.y_target):.1%} right")
+    ax.set_title(f"{title}: {fitted.score(task.X_target, task.y_target):.1%}")
 plt.show()
 
 # %%
-# To make it part of mixda
-# ------------------------
+# Adding the method to mixda
+# --------------------------
 #
-# 1. Put its numerics into functions from values to values, in a module of their own, and the class
-#    into a file of `src/mixda/estimators/`. A method over mixtures subclasses `MixtureClassifier`
-#    (in `_mixtures.py`) instead and writes `_adapt(sources, target, rng)` only: mixtures in, the
-#    target's labeled mixture out. It then also works on `.gmm` files.
-# 2. Add the name to `_HOME` and `__all__` in `src/mixda/__init__.py`, to `METHODS` in
-#    `src/mixda/workflow.py` and `src/mixda/cli/_app.py` for the command line, to
-#    `src/mixda/benchmark/_methods.py` for the tables, to `docs/api.rst` and to `CHANGELOG.md`.
-# 3. Add it to the lists at the top of `tests/test_methods.py`. They demand scikit-learn's own
-#    checks without an expected failure, no leak of target labels, SKADA, and a shift it must
-#    solve. Then test its own truths against an oracle or a limit with a known answer.
+# 1. Put the class in a file of `src/mixda/estimators/`, and its numerical code in functions in a
+#    lower package. A method that works on mixtures subclasses `MixtureClassifier`
+#    (`src/mixda/estimators/_mixture_classifier.py`) and implements only `_adapt(sources, target,
+#    rng)`, which returns the labeled target mixture. It then also works on `.gmm` files.
+# 2. Add one line to the list in `src/mixda/estimators/_registry.py`. The `mixda` namespace, the
+#    command line and the benchmarks read this list.
+# 3. Run the contract tests, `pytest tests/estimators`. They run scikit-learn's estimator checks,
+#    test SKADA compatibility, saving and loading, and check that target labels are never used.
+#    Then add tests against a known answer.
+# 4. List the class in `docs/api.rst` and mention it in `CHANGELOG.md`.
 #
 # The class above passes these checks: `tests/test_examples.py` runs them.

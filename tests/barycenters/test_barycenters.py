@@ -24,9 +24,7 @@ def triple(p):
 
 @fast
 @given(families(3, nc=2), lambdas, st.integers(1, 6), st.booleans(), st.integers(1, 3))
-def test_plans_losses_and_parameters_are_those_of_the_literal_algorithm(
-    inputs, lam, K, labeled, rounds
-):
+def test_equals_literal_algorithm_1(inputs, lam, K, labeled, rounds):
     if not labeled:
         inputs = [Mixture(p.weights, p.means, p.stds) for p in inputs]
     start = random_mixture(
@@ -43,41 +41,41 @@ def test_plans_losses_and_parameters_are_those_of_the_literal_algorithm(
         distances = ((points[:, None] - points) ** 2).sum(axis=2) + np.eye(K)
         assume(distances.min() > 1e-6)
     M, S, V, plans, losses = literal(rounds)
-    found = barycenter(inputs, lam, beta=3.0, init=start, max_iter=rounds, tol=-np.inf)
-    n = len(found.history)  # the engine stops when its plans come out again
-    assert np.allclose(found.history, losses[:n], rtol=1e-6, atol=1e-6)
-    assert np.allclose(losses[n:], found.history[-1], rtol=1e-6, atol=1e-6)
-    assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(found.plans, plans, strict=True))
-    assert np.allclose(found.mixture.means, M, atol=1e-6)
-    assert np.allclose(found.mixture.stds, S, atol=1e-6)
+    result = barycenter(inputs, lam, beta=3.0, init=start, max_iter=rounds, tol=-np.inf)
+    n = len(result.history)  # the engine stops when its plans come out again
+    assert np.allclose(result.history, losses[:n], rtol=1e-6, atol=1e-6)
+    assert np.allclose(losses[n:], result.history[-1], rtol=1e-6, atol=1e-6)
+    assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(result.plans, plans, strict=True))
+    assert np.allclose(result.mixture.means, M, atol=1e-6)
+    assert np.allclose(result.mixture.stds, S, atol=1e-6)
     if labeled:
-        assert np.allclose(found.mixture.labels, V, atol=1e-6)
+        assert np.allclose(result.mixture.labels, V, atol=1e-6)
 
 
 @fast
 @given(families(3, nc=3), lambdas, st.one_of(st.none(), st.integers(1, 9)))
-def test_objective_never_increases_for_a_fixed_beta(inputs, lam, K):
+def test_objective_never_increases(inputs, lam, K):
     for init in ("input", "random"):
-        found = barycenter(inputs, lam, K, init=init, random_state=0, tol=0.0)
-        assert (np.diff(found.history) <= 1e-9 * (1 + found.history[0])).all()
-        assert found.converged
+        result = barycenter(inputs, lam, K, init=init, random_state=0, tol=0.0)
+        assert (np.diff(result.history) <= 1e-9 * (1 + result.history[0])).all()
+        assert result.converged
     best = sum(
-        x * smw2(found.mixture, p, beta=found.beta, squared=True)
+        x * smw2(result.mixture, p, beta=result.beta, squared=True)
         for x, p in zip(lam, inputs, strict=True)
     )
-    assert best <= found.history[-1] * (1 + 1e-9) + 1e-9
+    assert best <= result.history[-1] * (1 + 1e-9) + 1e-9
 
 
 @fast
 @given(families(3, nc=3), st.integers(0, 2))
-def test_one_hot_coordinates_give_that_input_back(inputs, c):
-    found = barycenter(inputs, np.eye(3)[c]).mixture
-    assert smw2(found, inputs[c], beta=1.0) == pytest.approx(0.0, abs=1e-6)
+def test_one_hot_coordinates(inputs, c):
+    result = barycenter(inputs, np.eye(3)[c]).mixture
+    assert smw2(result, inputs[c], beta=1.0) == pytest.approx(0.0, abs=1e-6)
 
 
 @fast
 @given(families(3, nc=2), lambdas)
-def test_translating_the_inputs_translates_the_barycenter(inputs, lam):
+def test_translation(inputs, lam):
     shift = np.arange(1.0, 1.0 + inputs[0].n_features)
     moved = [Mixture(p.weights, p.means + shift, p.stds, p.labels) for p in inputs]
     b, c = barycenter(inputs, lam).mixture, barycenter(moved, lam).mixture
@@ -87,7 +85,7 @@ def test_translating_the_inputs_translates_the_barycenter(inputs, lam):
 
 @fast
 @given(families(3, nc=4), lambdas)
-def test_labels_stay_in_the_simplex_and_weights_stay_put(inputs, lam):
+def test_labels_and_weights(inputs, lam):
     b = barycenter(inputs, lam).mixture
     assert (b.labels >= 0).all()
     assert np.allclose(b.labels.sum(axis=1), 1.0)
@@ -97,17 +95,17 @@ def test_labels_stay_in_the_simplex_and_weights_stay_put(inputs, lam):
 
 @fast
 @given(families(3, nc=3), lambdas)
-def test_only_what_rests_has_converged(inputs, lam):
-    found = barycenter(inputs, lam, beta="max", max_iter=20)  # which may increase the objective
-    if found.converged and len(found.history) > 1:
-        before, last = found.history[-2:]
-        again = barycenter(inputs, lam, beta="max", init=found.mixture, max_iter=1).history[0]
+def test_converged(inputs, lam):
+    result = barycenter(inputs, lam, beta="max", max_iter=20)  # which may increase the objective
+    if result.converged and len(result.history) > 1:
+        before, last = result.history[-2:]
+        again = barycenter(inputs, lam, beta="max", init=result.mixture, max_iter=1).history[0]
         resting_objective = abs(last - before) <= 1e-9 * last
         resting_plans = abs(again - last) <= 1e-6 * (1.0 + last)  # same plans, same barycenter
         assert resting_objective or resting_plans
 
 
-def test_weights_that_nearly_sum_to_one_are_put_right():
+def test_weights_nearly_sum_to_one():
     p = Mixture([1.0], [[1e6]], [[1.0]])
     for thirds in ([0.3333333] * 3, np.full(3, 1 / 3, dtype=np.float32)):
         assert barycenter([p, p, p], thirds).mixture.means[0, 0] == pytest.approx(1e6, rel=1e-12)
@@ -115,42 +113,42 @@ def test_weights_that_nearly_sum_to_one_are_put_right():
         assert q.moments()[0][0] == pytest.approx(1e6, rel=1e-12)
 
 
-def test_a_class_that_the_first_input_lacks_is_kept():
+def test_missing_class_in_first_input():
     def pair(a, b, shift):
         means = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])[[a, b]] + shift
         return Mixture([0.5, 0.5], means, np.ones((2, 2)), np.eye(3)[[a, b]], ["a", "b", "c"])
 
     inputs = [pair(0, 1, 0.0), pair(1, 2, 0.5), pair(0, 2, 1.0)]  # none is complete
-    found = barycenter(inputs).mixture
-    assert set(found.labels.argmax(axis=1)) == {0, 1, 2}
-    assert found.n_components == 6  # all inputs together
+    result = barycenter(inputs).mixture
+    assert set(result.labels.argmax(axis=1)) == {0, 1, 2}
+    assert result.n_components == 6  # all inputs together
 
 
-def test_features_are_told_apart_by_name():
+def test_feature_names_must_agree():
     p = Mixture([1.0], [[0.0, 5.0]], [[1.0, 1.0]], feature_names=["x", "y"])
     q = Mixture([1.0], [[5.0, 0.0]], [[1.0, 1.0]], feature_names=["y", "x"])
     for verb in (smw2, lambda a, b: barycenter([a, b])):
-        with pytest.raises(ValueError, match=r"another order of them \('x' in one where 'y'"):
+        with pytest.raises(ValueError, match=r"'x'.*'y'.*marginal"):
             verb(p, q)
-    found = barycenter([p, q.marginal(["x", "y"])]).mixture
-    assert found.feature_names == ("x", "y")
-    assert np.allclose(found.means, [[0.0, 5.0]])
+    result = barycenter([p, q.marginal(["x", "y"])]).mixture
+    assert result.feature_names == ("x", "y")
+    assert np.allclose(result.means, [[0.0, 5.0]])
 
 
-def test_a_beta_that_would_erase_the_features_is_refused():
+def test_huge_beta():
     p, q = (random_mixture(np.random.default_rng(i), 3, 2, 2) for i in (0, 1))
-    with pytest.raises(ValueError, match="rounding would erase their features"):
+    with pytest.raises(ValueError, match=r"beta=1e\+20.*'auto'"):
         barycenter([p, q], beta=1e20)
     assert barycenter([p, q], beta=1e6).converged
 
 
 @pytest.mark.parametrize("tol", [np.nan, None, "a"])
-def test_a_tolerance_is_a_number(tol):
-    with pytest.raises(ValueError, match="tol must be a number"):
+def test_bad_tol(tol):
+    with pytest.raises(ValueError, match="tol"):
         barycenter([random_mixture(np.random.default_rng(0), 2, 2)], tol=tol)
 
 
-def test_the_order_of_the_components_of_the_others_does_not_matter():
+def test_component_order():
     rng = np.random.default_rng(0)
     p, q = random_mixture(rng, 6, 2, 2), random_mixture(rng, 8, 2, 2)
     b = barycenter([p, q], [0.6, 0.4]).mixture
@@ -158,7 +156,7 @@ def test_the_order_of_the_components_of_the_others_does_not_matter():
     assert np.allclose(b.means, c.means)
 
 
-def test_two_gaussians_have_the_closed_form():
+def test_two_gaussians():
     p = Mixture([1.0], [[0.0, 4.0]], [[1.0, 2.0]])
     q = Mixture([1.0], [[8.0, 0.0]], [[5.0, 2.0]])
     b = barycenter([p, q], [0.25, 0.75]).mixture
@@ -166,7 +164,7 @@ def test_two_gaussians_have_the_closed_form():
     assert np.allclose(b.stds, [[4.0, 2.0]])
 
 
-def test_pots_bures_fixed_point_is_ours():
+def test_equals_pot_bures():
     rng = np.random.default_rng(0)
     inputs = [random_mixture(rng, 4, 2, uniform=True) for _ in range(2)]
     start, lam = inputs[0], np.array([0.6, 0.4])
@@ -185,7 +183,7 @@ def test_pots_bures_fixed_point_is_ours():
     assert np.allclose(ours.stds**2, np.stack([np.diag(c) for c in covariances]), atol=1e-6)
 
 
-def test_labels_keep_classes_apart_where_features_do_not():
+def test_labels_separate_classes():
     # the two classes swap sides between the inputs: only the labels tell which is which
     p = Mixture([0.5, 0.5], [[0.0], [2.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
     q = Mixture([0.5, 0.5], [[0.2], [2.2]], [[1.0], [1.0]], [[0, 1], [1, 0]])
@@ -193,7 +191,7 @@ def test_labels_keep_classes_apart_where_features_do_not():
     assert np.allclose(barycenter([p, q], beta=0.0).mixture.labels, 0.5)
 
 
-def test_classes_of_a_given_start_are_matched_by_name():
+def test_start_classes_match_by_name():
     p = Mixture([0.5, 0.5], [[0.0], [4.0]], [[1.0], [1.0]], np.eye(2), ["ok", "fault"])
     start = Mixture([0.5, 0.5], [[0.1], [3.9]], [[1.0], [1.0]], np.eye(2)[::-1], ["fault", "ok"])
     assert barycenter([p], init=start, beta=1.0).history[0] == pytest.approx(0.01)
@@ -201,14 +199,14 @@ def test_classes_of_a_given_start_are_matched_by_name():
     assert barycenter([p], init=more, beta=1.0).mixture.predict([[0.0]]) == "ok"
 
 
-def test_components_without_weight_are_left_out():
+def test_zero_weights():
     p = Mixture([0.6, 0.0, 0.4], [[0.0], [2.0], [9.0]], np.ones((3, 1)), np.eye(2)[[1, 0, 0]])
     b = barycenter([p]).mixture
     assert b.weights.tolist() == [0.6, 0.4]
     assert b.means.ravel().tolist() == [0.0, 9.0]
 
 
-def test_beta_max_follows_the_authors_and_auto_is_constant():
+def test_beta_max_and_auto():
     rng = np.random.default_rng(0)
     p, q = random_mixture(rng, 5, 2, 2), random_mixture(rng, 5, 2, 2)
     assert barycenter([p, q], beta="max").beta == "max"
@@ -216,7 +214,7 @@ def test_beta_max_follows_the_authors_and_auto_is_constant():
     assert barycenter([p, q]).beta == pytest.approx(largest)
 
 
-def test_random_start_is_the_papers_and_reproducible():
+def test_random_start():
     rng = np.random.default_rng(0)
     inputs = [random_mixture(rng, 5, 2, 2) for _ in range(2)]
     first, again = (barycenter(inputs, init="random", random_state=3).mixture for _ in range(2))
@@ -226,7 +224,7 @@ def test_random_start_is_the_papers_and_reproducible():
 
 
 @pytest.mark.parametrize("K", [1, 3, 10, 47])
-def test_resampling_keeps_the_share_of_every_class(K):
+def test_resample_keeps_class_proportions(K):
     p = random_mixture(np.random.default_rng(0), 9, 2)
     labels = np.eye(3)[[0, 1, 2] * 3]
     p = Mixture(p.weights, p.means, p.stds, labels)
@@ -235,7 +233,7 @@ def test_resampling_keeps_the_share_of_every_class(K):
     assert {tuple(m) for m in q.means} <= {tuple(m) for m in p.means}
 
 
-def test_more_components_approximate_better():
+def test_more_components():
     rng = np.random.default_rng(0)
     inputs = [random_mixture(rng, 12, 2) for _ in range(2)]
     values = [barycenter(inputs, n_components=K).history[-1] for K in (1, 4, 12)]
@@ -243,7 +241,7 @@ def test_more_components_approximate_better():
     assert barycenter(inputs, n_components=24).mixture.n_components == 24
 
 
-def test_unlabeled_input_makes_the_barycenter_unlabeled():
+def test_unlabeled_input():
     rng = np.random.default_rng(0)
     b = barycenter([random_mixture(rng, 3, 2, 2), random_mixture(rng, 3, 2)]).mixture
     assert not b.is_labeled
@@ -254,32 +252,32 @@ def test_unlabeled_input_makes_the_barycenter_unlabeled():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mixtures": []}, "mixtures is empty"),
-        ({"weights": [0.5, 0.6]}, "weights must be non-negative and sum to one"),
-        ({"weights": [1.0]}, "weights must have length 2"),
-        ({"n_components": 0}, "n_components must be a positive integer"),
-        ({"beta": "auto-max"}, "beta must be"),
-        ({"init": "zeros"}, "init must be one of"),
-        ({"component_weights": "equal"}, "component_weights must be one of"),
-        ({"component_weights": [1.0]}, "component_weights must have length"),
-        ({"max_iter": 0}, "max_iter must be a positive integer"),
+        ({"mixtures": []}, "mixtures"),
+        ({"weights": [0.5, 0.6]}, "weights.*1.1"),
+        ({"weights": [1.0]}, "weights.*2.*1"),
+        ({"n_components": 0}, "n_components.*0"),
+        ({"beta": "auto-max"}, "beta.*'auto-max'"),
+        ({"init": "zeros"}, "init.*'zeros'"),
+        ({"component_weights": "equal"}, "component_weights.*'equal'"),
+        ({"component_weights": [1.0]}, "component_weights.*1"),
+        ({"max_iter": 0}, "max_iter.*0"),
     ],
 )
-def test_bad_arguments_get_a_sentence(arguments, message):
+def test_bad_arguments(arguments, message):
     rng = np.random.default_rng(0)
     inputs = [random_mixture(rng, 3, 2, 2), random_mixture(rng, 4, 2, 2)]
     with pytest.raises(ValueError, match=message):
         barycenter(**{"mixtures": inputs, **arguments})
 
 
-def test_components_without_weight_are_left_out_of_a_random_start_too():
+def test_zero_weights_in_random_start():
     p = Mixture([0.5, 0.5], [[0.0], [1.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
     b = barycenter([p, p], component_weights=[0.0, 1.0], init="random", random_state=0).mixture
     assert b.n_components == 1
     np.testing.assert_allclose(b.labels, [[0.5, 0.5]])
 
 
-def test_an_unknown_start_is_refused():
+def test_bad_init():
     p = Mixture([1.0], [[0.0]], [[1.0]])
-    with pytest.raises(ValueError, match="init must be one of"):
+    with pytest.raises(ValueError, match="init"):
         barycenter([p], init=3)

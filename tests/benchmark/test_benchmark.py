@@ -19,12 +19,13 @@ import pytest
 
 from mixda import benchmark
 from mixda.benchmark import _entries as _methods
-from mixda.benchmark import _features, _runner
+from mixda.benchmark import _features
 from mixda.benchmark import _worker as _work
 from mixda.benchmark._cells import Cell, read_records, sweep, write_error
 from mixda.benchmark._entries import SHALLOW, parse_settings
 from mixda.benchmark._experiments import interpolate, trace
 from mixda.benchmark._features import make_features, read_labels, read_task, write_features
+from mixda.benchmark._plan import check_targets
 from mixda.benchmark._suites import find_suite, make_folds, thin
 from mixda.benchmark._worker import predict_cell
 from mixda.datasets import DomainDataset, make_shifted_toy
@@ -192,9 +193,9 @@ def test_dask_runs_the_same_cells(tmp_path, monkeypatch):
 
 def test_scheduler_that_is_not_there(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("mixda.benchmark._runner._DASK_SECONDS", 0.2)
+    monkeypatch.setattr("mixda.benchmark._runner._DASK_TIMEOUT_SECONDS", 0.2)
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):
-        with pytest.raises(ValueError, match=f"no Dask scheduler answers at {address}"):
+        with pytest.raises(ValueError, match=f"dask='{address}'"):
             benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60, dask=address)
 
 
@@ -252,7 +253,7 @@ def test_only_the_decision_of_the_head_depends_on_it(tmp_path):
 def test_foreign_files_among_the_cells_are_named(tmp_path, content):
     benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60)
     (tmp_path / "cells" / "mine.json").write_bytes(content)
-    with pytest.raises(ValueError, match=r"mine\.json is no cell of a benchmark, or it is damaged"):
+    with pytest.raises(ValueError, match=r"mine\.json is not a benchmark cell"):
         benchmark.table(tmp_path)
 
 
@@ -313,7 +314,7 @@ def test_cells_that_a_table_cannot_use_are_named(tmp_path, damage):
         (record["cell"] if name in record["cell"] else record)[name] = value
     path.write_text(json.dumps(record))
     for show in (benchmark.table, benchmark.figure):
-        with pytest.raises(ValueError, match=rf"{path.name} is no cell of a benchmark, or it is"):
+        with pytest.raises(ValueError, match=rf"{path.name} is not a benchmark cell"):
             show(tmp_path)
 
 
@@ -322,7 +323,7 @@ def test_cell_without_its_score_is_named_and_run_again(tmp_path):
     (path,) = (tmp_path / "cells").iterdir()
     record = json.loads(path.read_bytes())
     path.write_text(json.dumps({k: v for k, v in record.items() if k != "accuracy"}))
-    with pytest.raises(ValueError, match="is no cell of a benchmark"):
+    with pytest.raises(ValueError, match="is not a benchmark cell"):
         benchmark.table(tmp_path)
     assert benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60).n_run == 1
     assert "| SourceOnly |" in benchmark.table(tmp_path)
@@ -543,30 +544,30 @@ def test_ablations_vary_what_they_say(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"suite": "tepp"}, "there is no suite 'tepp' and no such file; there are toy, cwru"),
-        ({"methods": ["GMM"]}, "there is no method 'GMM'; there are SourceOnly"),
+        ({"suite": "tepp"}, "suite must .*toy, cwru.*'tepp'"),
+        ({"methods": ["GMM"]}, "methods must .*SourceOnly.*'GMM'"),
         ({"seeds": 0}, "seeds must be a positive integer, got 0"),
-        ({"targets": ["moon"]}, "there is no domain 'moon'; the domains are"),
+        ({"targets": ["moon"]}, "domain .*'moon'"),
         ({"features": "magic"}, "features must be one of 'raw'"),
-        ({"settings": {"WBT": {"points": 3}}}, "WBT has no setting 'points'; it has beta"),
-        ({"settings": {"WBT": {"classifier": object}}}, "settings must be finite numbers, words"),
-        ({"settings": {"WBT": {"reg": float("nan")}}}, "settings must be finite numbers"),
-        ({"settings": {"WBT": {"beta": [1.0, float("inf")]}}}, "settings must be finite numbers"),
+        ({"settings": {"WBT": {"points": 3}}}, "settings of WBT .*beta.*'points'"),
+        ({"settings": {"WBT": {"classifier": object}}}, "settings must .*object"),
+        ({"settings": {"WBT": {"reg": float("nan")}}}, "settings must"),
+        ({"settings": {"WBT": {"beta": [1.0, float("inf")]}}}, "settings must"),
         ({"features": ""}, "features must be one of 'raw'"),
-        ({"out": ""}, "out is empty; name a folder"),
-        ({"suite": ""}, "there is no suite '' and no such file"),
-        ({"suite": "lighter", "methods": None, "data": ""}, "there is no suite ''"),
-        ({"n_jobs": 0}, "jobs must be a number of processes, or -1 for all, got 0"),
-        ({"settings": {"WJDOT": {"n_iter": 3}}}, "settings are given for WJDOT, which is not run"),
+        ({"out": ""}, "out is empty"),
+        ({"suite": ""}, "suite must .*got ''"),
+        ({"suite": "lighter", "methods": None, "data": ""}, "suite must .*got ''"),
+        ({"n_jobs": 0}, "n_jobs must .*got 0"),
+        ({"settings": {"WJDOT": {"n_iter": 3}}}, "settings .*WJDOT"),
         ({"head": "tree"}, "head must be one of 'logistic', 'svc'"),
-        ({"data": "cwru"}, "data is for the ablations lighter, better, .* toy has its own"),
-        ({"label": "state"}, "label: that is for reading your own data, but toy is built in"),
-        ({"columns": ["a"], "drop": ["b"]}, "columns, drop: that is for reading your own data"),
-        ({"targets": ["target", "target"]}, "a target is given twice: target, target"),
-        ({"targets": "target,3"}, "a target is given twice: target, target"),
-        ({"targets": "9"}, "there is no domain 9; .* or 0 to 3"),
-        ({"targets": ","}, "no target was given; the domains are source 1, source 2"),
-        ({"targets": []}, "no target was given"),
+        ({"data": "cwru"}, "data='cwru' .*lighter, better, .*'toy'"),
+        ({"label": "state"}, "label: .*'toy'"),
+        ({"columns": ["a"], "drop": ["b"]}, "columns, drop: .*'toy'"),
+        ({"targets": ["target", "target"]}, "targets must .*target, target"),
+        ({"targets": "target,3"}, "targets must .*target, target"),
+        ({"targets": "9"}, "domain .*below 4, got 9"),
+        ({"targets": ","}, "targets is empty.*source 1, source 2"),
+        ({"targets": []}, "targets is empty"),
     ],
 )
 def test_mistakes_get_one_sentence_before_any_work(arguments, sentence, tmp_path):
@@ -578,7 +579,7 @@ def test_mistakes_get_one_sentence_before_any_work(arguments, sentence, tmp_path
 
 @pytest.mark.parametrize("text", ["n_atoms=4", "GMMDaDiL.n_atoms", "GMMDaDiL.=4", "X.n_atoms=4"])
 def test_settings_that_do_not_parse(text):
-    with pytest.raises(ValueError, match=r"a setting reads METHOD|there is no method 'X'"):
+    with pytest.raises(ValueError, match=r"METHOD.parameter=value.*got|methods .*'X'"):
         parse_settings([text])
 
 
@@ -596,7 +597,7 @@ def test_settings_that_an_ablation_would_ignore_are_refused(suite, settings, set
     with pytest.raises(ValueError, match=f"the ablation '{suite}' has no use for {setting}"):
         benchmark.run(suite, None, 1, tmp_path, data="toy", rows=40, settings=settings)
     targets = ["source 1", "target"]
-    with pytest.raises(ValueError, match="looks at one target, got source 1, target"):
+    with pytest.raises(ValueError, match=r"targets must .*got source 1, target"):
         benchmark.run(suite, None, 1, tmp_path, data="toy", rows=40, targets=targets)
 
 
@@ -631,7 +632,7 @@ def test_own_data_are_a_suite(tmp_path, monkeypatch, capsys):
 
 def test_own_data_of_one_domain(tmp_path):
     own = write_own(tmp_path / "own", ["north"])
-    with pytest.raises(ValueError, match=r"no column named domain or domains; .*--domain"):
+    with pytest.raises(ValueError, match=r"no column named domain or domains.*--domain"):
         benchmark.run(str(own), ["SourceOnly"], 1, tmp_path / "out", label="state")
 
 
@@ -649,7 +650,7 @@ def test_targets_by_name_or_number_whatever_commas_they_have(tmp_path, targets, 
     own = write_own(tmp_path / "own", ["a", "b", "c"])
     data = find_suite(str(own), {"label": "state"}).load()
     data = replace(data, domain_names=("dom0(noise=0,order=1)", "dom0", "7"))
-    assert _runner._check_targets(data, targets) == names
+    assert check_targets(data, targets) == names
 
 
 def test_targets_keep_the_order_of_the_data(tmp_path):

@@ -77,7 +77,7 @@ def test_chunks_of_any_size_give_the_mixture_of_memory(options, rows):
 
 
 def test_a_seeding_that_looks_at_a_part_of_the_rows_does_not_depend_on_chunks(monkeypatch):
-    monkeypatch.setattr("mixda.em._search._SEED_ROWS", 80)
+    monkeypatch.setattr("mixda.em._search._MAX_INIT_ROWS", 80)
     X, y, _ = blobs()
     for rows in (7, 90, 740):
         source = chunks.from_arrays(X, y, rows=rows)
@@ -172,8 +172,8 @@ def test_stepwise_first_pass_starts_closer_and_ends_as_well():
 
 
 def test_files_of_every_kind(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._files._PART_ROWS", 60)
-    monkeypatch.setattr("mixda.chunks._rows._BLOCK_VALUES", 2000)
+    monkeypatch.setattr("mixda.chunks._files._MIN_ROWS_PER_PARTITION", 60)
+    monkeypatch.setattr("mixda.chunks._rows._VALUES_PER_BLOCK", 2000)
     X, y, domain = blobs()
     frame = frame_of(X, y, domain)
     (tmp_path / "csv").mkdir()
@@ -181,7 +181,7 @@ def test_files_of_every_kind(tmp_path, monkeypatch):
     frame[300:].to_csv(tmp_path / "csv" / "2.csv", index=False)
     np.savez(tmp_path / "all.npz", X=X, y=y, d=domain)
     folder = write_parquet(tmp_path / "parquet", frame)
-    assert len(chunks.from_files(folder).parts) > 5
+    assert len(chunks.from_files(folder).partitions) > 5
     options = {"random_state": 0, "max_iter": 4}
     alone = fit_labeled_mixture(X[domain == "a"], y[domain == "a"], 2, **options)
     for source in (
@@ -272,9 +272,9 @@ def test_a_fit_stopped_anywhere_ends_with_the_same_mixture(tmp_path, monkeypatch
     whole = fit_domains(source, 3, **options)
     path = tmp_path / "fit.checkpoint"
 
-    from mixda.em._passes import Passes
+    from mixda.em._passes import SourcePasses
 
-    expectation, calls = Passes.expectation, []
+    expectation, calls = SourcePasses.expectation, []
 
     def fails_sometimes(self, *args):
         calls.append(1)
@@ -282,7 +282,7 @@ def test_a_fit_stopped_anywhere_ends_with_the_same_mixture(tmp_path, monkeypatch
             raise KeyboardInterrupt
         return expectation(self, *args)
 
-    monkeypatch.setattr(Passes, "expectation", fails_sometimes)
+    monkeypatch.setattr(SourcePasses, "expectation", fails_sometimes)
     stops = 0
     while True:
         try:
@@ -353,7 +353,7 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused(tmp_path, monkeypatch
 
 @pytest.fixture
 def damaged(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._files._PART_ROWS", 60)
+    monkeypatch.setattr("mixda.chunks._files._MIN_ROWS_PER_PARTITION", 60)
     X, y, domain = blobs()
     frame = frame_of(X, y, domain)
     return frame, tmp_path / "data"
@@ -424,7 +424,7 @@ def test_a_file_that_goes_away_between_passes(damaged):
     [
         (lambda X: fit_mixture(chunks.from_arrays(X), 99), "more than the 20 sample"),
         (lambda X: fit_labeled_mixture(chunks.from_arrays(X)), "no classes"),
-        (lambda X: fit_labeled_mixture(chunks.from_arrays(X, X[:, 0]), X[:, 0]), "without y"),
+        (lambda X: fit_labeled_mixture(chunks.from_arrays(X, X[:, 0]), X[:, 0]), "y must be None"),
         (lambda X: fit_mixture(chunks.from_arrays(X), sample_weight=X[:, 0]), "sample_weight"),
         (lambda X: fit_domains(X), "mixda.chunks"),
         (lambda X: chunks.from_arrays(X, [1, 2]), "length 2"),

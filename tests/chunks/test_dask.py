@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mixda import chunks, fit_domains, fit_labeled_mixture, fit_mixture
-from mixda.chunks._rows import Rows
+from mixda.chunks._rows import RowBlock
 
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
@@ -51,7 +51,7 @@ OPTIONS = {"n_components": 2, "random_state": 0, "max_iter": 5}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._files._PART_ROWS", 1)
+    monkeypatch.setattr("mixda.chunks._files._MIN_ROWS_PER_PARTITION", 1)
     X, y, domain = blobs()
     frame = pd.DataFrame(X, columns=list("abc")).assign(fault=y, site=domain)
     for k in range(3):
@@ -81,7 +81,7 @@ def test_files_arrays_and_dask_collections_give_the_same_mixtures(client, folder
 def test_data_that_do_not_fit_are_read_again(client, folder, monkeypatch):
     files = chunks.from_files(folder, "fault")
     kept = fit_labeled_mixture(files, client=client, **OPTIONS)
-    monkeypatch.setattr("mixda.chunks._cluster._SHARE_OF_MEMORY", 0.0)
+    monkeypatch.setattr("mixda.chunks._cluster._MAX_MEMORY_FRACTION", 0.0)
     assert fit_labeled_mixture(files, client=client, **OPTIONS) == kept
 
 
@@ -109,14 +109,14 @@ def part_that_kills(rows, when, log, pid=None):
 
 @pytest.mark.parametrize("share", [0.0, 0.4])
 def test_a_killed_worker_does_not_change_the_mixture(client, tmp_path, monkeypatch, share):
-    monkeypatch.setattr("mixda.chunks._cluster._SHARE_OF_MEMORY", share)
+    monkeypatch.setattr("mixda.chunks._cluster._MAX_MEMORY_FRACTION", share)
     X, _, _ = blobs()
-    rows = [Rows(X[k : k + 30]) for k in range(0, len(X), 30)]
-    plain = chunks.ChunkSource(tuple(rows), 3, nbytes=X.nbytes)
+    rows = [RowBlock(X[k : k + 30]) for k in range(0, len(X), 30)]
+    plain = chunks.RowSource(tuple(rows), 3, nbytes=X.nbytes)
     log = tmp_path / "log"
     when = 1 if share else 4  # read once and kept, or read in every pass: in the second iteration
     parts = (*rows[:7], part_that_kills(rows[7], when, log), *rows[8:])
-    found = fit_mixture(chunks.ChunkSource(parts, 3, nbytes=X.nbytes), client=client, **OPTIONS)
+    found = fit_mixture(chunks.RowSource(parts, 3, nbytes=X.nbytes), client=client, **OPTIONS)
     assert log.stat().st_size > when
     assert found == fit_mixture(plain, **OPTIONS)
 
@@ -148,9 +148,9 @@ def test_a_bad_address_is_told_within_seconds(folder, monkeypatch):
 
 def test_other_versions_on_the_workers_are_named(client, folder):
     def change(version):
-        import mixda
+        from mixda.chunks import _cluster
 
-        before, mixda.__version__ = mixda.__version__, version
+        before, _cluster.__version__ = _cluster.__version__, version
         return before
 
     before = client.run(change, "99.0")  # on the workers; the scheduler lives in this process
@@ -162,7 +162,7 @@ def test_other_versions_on_the_workers_are_named(client, folder):
 
 
 def test_a_scheduler_without_workers_and_one_that_goes_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._cluster._SHARE_OF_MEMORY", 0.0)
+    monkeypatch.setattr("mixda.chunks._cluster._MAX_MEMORY_FRACTION", 0.0)
     monkeypatch.setattr("mixda.chunks._cluster._CONNECT_SECONDS", 3)
     X, _, _ = blobs(n=60)
     file = tmp_path / "scheduler.json"
@@ -181,9 +181,9 @@ def test_a_scheduler_without_workers_and_one_that_goes_away(tmp_path, monkeypatc
             [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"], **quiet
         )
         monkeypatch.setattr("mixda.chunks._cluster._CONNECT_SECONDS", 30)
-        part = part_that_kills(Rows(X), 3, tmp_path / "log", scheduler.pid)
-        with pytest.raises(ConnectionError, match="went away"):
-            fit_mixture(chunks.ChunkSource((part,), 3), client=address, **OPTIONS)
+        part = part_that_kills(RowBlock(X), 3, tmp_path / "log", scheduler.pid)
+        with pytest.raises(ConnectionError, match="was lost"):
+            fit_mixture(chunks.RowSource((part,), 3), client=address, **OPTIONS)
     finally:
         for process in (scheduler, worker):
             if process is not None:

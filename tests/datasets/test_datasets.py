@@ -80,28 +80,28 @@ def test_the_dataset_is_read_only_and_does_not_freeze_the_caller():
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "match"),
     [
         ({"y": [0, 1, 0, 2]}, "y must hold codes from 0 to 1"),
         ({"y": [0, 1, 0, -1]}, "y must hold codes from 0 to 1"),
-        ({"y": ["a", "b", "a", "b"]}, "y must be 4 integer codes"),
-        ({"y": [0, 1]}, "y must be 4 integer codes"),
+        ({"y": ["a", "b", "a", "b"]}, "y must .*4"),
+        ({"y": [0, 1]}, "y must .*4"),
         ({"domain": [0, 0, 5, 1]}, "domain must hold codes from 0 to 1"),
-        ({"block": [0.5, 1, 1, 1]}, "block must be 4 integer codes"),
+        ({"block": [0.5, 1, 1, 1]}, "block must .*4"),
         ({"X": [[np.nan, 0]] * 4}, "X contains NaN"),
-        ({"domain_names": ["a", "a"]}, r"names of the domains must differ, got \['a', 'a'\]"),
-        ({"feature_names": ["a"]}, "feature_names must be 2, one per column of X, or none, got 1"),
-        ({"sample_shape": (2, 2)}, r"sample_shape \(2, 2\) does not fit rows of 2 features"),
+        ({"domain_names": ["a", "a"]}, r"domain_names .*\['a', 'a'\]"),
+        ({"feature_names": ["a"]}, "feature_names .*2.*got 1"),
+        ({"sample_shape": (2, 2)}, r"sample_shape .*\(2, 2\)"),
     ],
 )
-def test_wrong_fields_are_refused_with_a_sentence(changes, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_invalid_fields(changes, match):
+    with pytest.raises(ValueError, match=match):
         _small(**changes)
 
 
 @pytest.mark.parametrize("target", ["c", 2, -3])
-def test_an_unknown_domain_is_answered_with_the_known_ones(target):
-    with pytest.raises(ValueError, match=r"the domains are \['a', 'b'\]"):
+def test_unknown_domain(target):
+    with pytest.raises(ValueError, match=r"domain must .*\['a', 'b'\]"):
         _small().as_task(target)
 
 
@@ -156,15 +156,15 @@ def test_the_same_seed_gives_the_same_toy():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "match"),
     [
         ({"n_samples": 0}, "n_samples must be a positive integer"),
         ({"n_domains": 1}, "n_domains must be at least 2"),
-        ({"target_shift": (1, 2, 3)}, "target_shift must be two numbers"),
+        ({"target_shift": (1, 2, 3)}, "target_shift must"),
     ],
 )
-def test_wrong_toy_arguments(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_wrong_toy_arguments(arguments, match):
+    with pytest.raises(ValueError, match=match):
         make_toy(**arguments)
 
 
@@ -212,7 +212,7 @@ def test_the_phone_hurts_a_source_only_classifier_and_the_sources_do_not_hurt_ea
 
 
 def test_scanners_need_different_names():
-    with pytest.raises(ValueError, match="different names"):
+    with pytest.raises(ValueError, match=r"scanners .*distinct names"):
         load_digit_scanners([Scanner("a"), Scanner("a")])
 
 
@@ -276,27 +276,27 @@ def test_load_2_has_only_the_nine_faults(fake_cwru):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "match"),
     [
-        ({"loads": (0, 4)}, "loads must be different numbers among 0, 1, 2, 3"),
-        ({"loads": (1, 1)}, "loads must be different numbers"),
-        ({"loads": ()}, "loads must be different numbers"),
-        ({"window": 100, "n_blocks": 3}, "take a smaller window or fewer blocks"),
-        ({"window": 8, "n_windows": 2}, "raise n_windows or lower n_blocks"),
+        ({"loads": (0, 4)}, "loads must .*0 to 3"),
+        ({"loads": (1, 1)}, "loads must"),
+        ({"loads": ()}, "loads must"),
+        ({"window": 100, "n_blocks": 3}, "window=100 .*n_blocks=3"),
+        ({"window": 8, "n_windows": 2}, "n_windows=2 .*n_blocks=5"),
         ({"representation": "wavelet"}, "representation must be one of"),
         ({"step": 0}, "step must be a positive integer"),
     ],
 )
-def test_wrong_cwru_arguments(fake_cwru, arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_wrong_cwru_arguments(fake_cwru, arguments, match):
+    with pytest.raises(ValueError, match=match):
         load_cwru(**arguments, data_home=fake_cwru)
 
 
-def test_a_missing_file_says_what_to_put_where(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=f"{FILE} does not exist; put {FILE} there"):
+def test_missing_file(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=f"{FILE} does not exist"):
         load_cwru(data_home=tmp_path)
     monkeypatch.delenv("MIXDA_DATA", raising=False)
-    with pytest.raises(ValueError, match=f"put {FILE} into a folder and set .* MIXDA_DATA"):
+    with pytest.raises(ValueError, match=f"data_home.*MIXDA_DATA.*{FILE}"):
         load_cwru()
 
 

@@ -91,7 +91,7 @@ def test_npz_with_names_of_domains_may_hold_names_of_classes(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=STATES, d=[0, 0, 1, 1], doms=["lab", "plant"])
     _check(load_domains(tmp_path / "a.npz"))
     _check(load_domains(_npz(tmp_path / "b.npz", d=PLACES)))
-    with pytest.raises(ValueError, match=r"c\.npz: 'moon' is not among the names lab, plant"):
+    with pytest.raises(ValueError, match=r"c\.npz: 'moon' .*lab, plant"):
         load_domains(_npz(tmp_path / "c.npz", d=["lab", "lab", "plant", "moon"]))
 
 
@@ -106,10 +106,10 @@ def test_npz_takes_the_options_of_a_table(tmp_path):
         data = load_domains(path, **options)
         np.testing.assert_array_equal(data.X, X[:, 1:])
         assert (data.domain_names, data.feature_names) == (("lab", "plant"), ("b",))
-    with pytest.raises(ValueError, match=r"a\.npz has no column 'c'; its columns are a, b"):
+    with pytest.raises(ValueError, match=r"a\.npz has no column 'c'.* a, b"):
         load_domains(path, drop=["c"])
     series = _npz(tmp_path / "b.npz", X=np.zeros((4, 3, 5)))
-    with pytest.raises(ValueError, match=r"samples of shape \(3, 5\), which have no columns"):
+    with pytest.raises(ValueError, match=r"samples of shape \(3, 5\)"):
         load_domains(series, drop=["x0"])
 
 
@@ -170,14 +170,14 @@ def test_files_that_do_not_fit_together(tmp_path):
     np.savez(tmp_path / "lab.npz", speed=1)
     with pytest.raises(ValueError, match=r"lab\.npz has no array X"):
         load_domains(tmp_path, label="state")
-    with pytest.raises(ValueError, match="nothing does not exist; give a folder"):
+    with pytest.raises(ValueError, match=r"path .*nothing does not exist"):
         load_domains(tmp_path / "nothing")
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path):
     _csv(tmp_path / "lab.csv", [0, 1], ("speed", "load", "state"))
     _csv(tmp_path / "lab.txt", [2, 3], ("speed", "load", "state"))
-    with pytest.raises(ValueError, match=r"two tables of one name \(lab\.csv, lab\.txt\)"):
+    with pytest.raises(ValueError, match=r"same name \(lab\.csv, lab\.txt\)"):
         load_domains(tmp_path, label="state")
 
 

@@ -100,7 +100,7 @@ def test_the_image_backbone_is_an_extractor(photos):
 
 
 def test_extract_must_keep_the_number_of_images(photos):
-    with pytest.raises(ValueError, match="extract returned 1 rows for 4 images"):
+    with pytest.raises(ValueError, match=r"extract .*1 rows for 4 images"):
         load_office31(photos, extract=lambda pixels: pixels[:1])
 
 
@@ -111,7 +111,7 @@ def test_a_broken_image_and_an_empty_domain_are_named(photos):
         load_office31(photos)
     shutil.rmtree(photos / "dslr")
     (photos / "dslr").mkdir()
-    with pytest.raises(ValueError, match="dslr has no images; put them there as <class>/"):
+    with pytest.raises(ValueError, match=r"dslr has no images.*<class>/"):
         load_office31(photos)
 
 
@@ -204,7 +204,7 @@ def test_classes_are_united_over_the_domains_in_the_order_of_numbers(tmp_path):
 
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"office31 does not exist; put the data there"):
+    with pytest.raises(ValueError, match=r"office31 does not exist"):
         load_office31(data_home=tmp_path)
     with pytest.raises(ValueError, match="no/where does not exist"):
         load_office_home("no/where")
@@ -213,9 +213,7 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch):
         load_office_home()
     (tmp_path / "office31").mkdir()
     np.savez(tmp_path / "office31" / "amazon.npz", X=np.eye(2), y=[0, 1])
-    with pytest.raises(
-        ValueError, match=r"nothing for the domain 'dslr' in .*; put a folder dslr/"
-    ):
+    with pytest.raises(ValueError, match=r"domain 'dslr'.* dslr/"):
         load_office31(data_home=tmp_path)
 
 
@@ -232,8 +230,8 @@ def test_two_files_for_one_domain_are_not_chosen_between(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"X": np.eye(2)}, "labels under one of label, .*; it holds x"),
-        ({"X": np.eye(3), "y": [0, 1]}, r"features of shape \(3, 3\) but 2 labels"),
+        ({"X": np.eye(2)}, "labels named label, .* x"),
+        ({"X": np.eye(3), "y": [0, 1]}, r"\(3, 3\) and 2 labels"),
         ({"X": np.full((2, 2), np.nan), "y": [0, 1]}, "contains NaN"),
         ({"X": np.eye(3)[:2], "y": [0, 1]}, "different numbers of features .amazon 3, dslr 2"),
     ],
@@ -251,8 +249,8 @@ def test_wrong_features_are_refused(tmp_path, arrays, sentence):
     [
         ("amazon.mat", b"no matlab here at all" * 20, "amazon.mat is not a readable MATLAB file"),
         ("amazon.npz", b"PK\x03\x04broken", "amazon.npz is not a readable npz file"),
-        ("amazon.csv", b"1,2,3\n1,x,3\n", "amazon.csv has no header and is not made of numbers"),
-        ("amazon.csv", b"1\n2\n", "amazon.csv needs a column of labels"),
+        ("amazon.csv", b"1,2,3\n1,x,3\n", "amazon.csv has no header"),
+        ("amazon.csv", b"1\n2\n", "amazon.csv .*label column"),
         ("amazon.csv", b"a,b\n1,2\n", "no column named label or"),
     ],
 )

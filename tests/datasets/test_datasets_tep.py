@@ -66,12 +66,12 @@ def test_modes_and_runs_can_be_chosen(small):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"modes": [2]}, "which holds mode1, mode3"),
-        ({"modes": [1, 1]}, "modes must be different numbers"),
-        ({"modes": []}, "modes must be different numbers"),
+        ({"modes": [2]}, "mode1, mode3"),
+        ({"modes": [1, 1]}, "modes must"),
+        ({"modes": []}, "modes must"),
         ({"n_runs": 0}, "n_runs must be a positive integer"),
         ({"representation": "spectrum"}, "representation must be one of 'series', 'moments'"),
-        ({"path": "no.npz"}, "no.npz does not exist; make it with generate_tep"),
+        ({"path": "no.npz"}, "no.npz does not exist.*generate_tep"),
     ],
 )
 def test_wrong_arguments(small, arguments, sentence):
@@ -81,9 +81,9 @@ def test_wrong_arguments(small, arguments, sentence):
 
 def test_a_foreign_file_is_refused(tmp_path):
     np.savez(tmp_path / FILE, X=np.zeros((2, 3)), y=[0, 1], d=[0, 1], run=[0, 0], doms=["a", "b"])
-    with pytest.raises(ValueError, match="does not hold series X"):
+    with pytest.raises(ValueError, match="\\(2, 3\\)"):
         load_tep(data_home=tmp_path)
-    with pytest.raises(ValueError, match=f"put {FILE} there"):
+    with pytest.raises(ValueError, match=f"{FILE} does not exist"):
         load_tep(data_home=tmp_path / "elsewhere")
 
 
@@ -179,16 +179,16 @@ def test_a_plant_that_always_trips_is_given_up(generate, monkeypatch):
             advance(plant, hours, 0, 0.0) if hours == 0 else None
         ),
     )
-    with pytest.raises(ValueError, match="trips in mode 1, run 0, however weak the fault 0 is"):
+    with pytest.raises(ValueError, match=r"mode 1, run 0, .*fault 0"):
         generate(burn_in=0.0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"modes": [0]}, "modes must be different numbers among 1 to 6"),
-        ({"faults": [29]}, "faults must be different numbers among 0 to 28"),
-        ({"faults": []}, "faults must be different numbers"),
+        ({"modes": [0]}, "modes must .*1 to 6"),
+        ({"faults": [29]}, "faults must .*0 to 28"),
+        ({"faults": []}, "faults must"),
         ({"hours": 0}, "hours must be a positive number of at least 0.1"),
         ({"n_runs": 0}, "n_runs must be a positive integer"),
     ],
@@ -201,6 +201,6 @@ def test_wrong_settings(generate, arguments, sentence):
 def test_a_file_from_elsewhere_is_never_overwritten(small):
     path = small[0] / FILE
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="generate_tep did not make"):
+    with pytest.raises(ValueError, match="generate_tep did not"):
         generate_tep(path, n_runs=1, modes=[1], faults=[0], hours=0.1, burn_in=0)
     assert path.read_bytes() == before

@@ -8,15 +8,10 @@ import scipy.linalg
 import scipy.optimize
 
 from mixda import Mixture, datasets, fit_labeled_mixture, fit_mixture, learn_dictionary, smw2
-from mixda.dictionary._engine import (
-    Engine,
-    State,
-    minimize_on_simplex,
-    project_simplex,
-    solve_damped,
-)
-from mixda.dictionary._optimizers import Block, coordinate_gradient, through_softmax
-from mixda.transport import features
+from mixda.dictionary import Engine, State, coordinate_gradient, project_simplex
+from mixda.dictionary._optimizers import Block, through_softmax
+from mixda.dictionary._quadratic import minimize_on_simplex, solve_damped
+from mixda.transport import LabelWeight, features
 
 from ..oracles import algorithm_2_loss_torch
 from ..strategies import random_mixture
@@ -40,7 +35,7 @@ def engine_and_state(domains, rng, beta=2.0):
         [q.weights for q in (*sources, target)],
         C,
         K,
-        beta,
+        LabelWeight(beta),
     )
     points = np.hstack([rng.standard_normal((C * K, D)), rng.uniform(0.5, 1.5, (C * K, D))])
     state = State(
@@ -53,10 +48,10 @@ def engine_and_state(domains, rng, beta=2.0):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_losses_plans_and_gradients_are_those_of_the_literal_algorithm(domains, seed):
+def test_equals_literal_algorithm_2(domains, seed):
     torch = pytest.importorskip("torch")
     engine, state = engine_and_state(domains, np.random.default_rng(seed))
-    found = engine.evaluate(state)
+    reconstructions = engine.evaluate(state).reconstructions
 
     parts = (state.points + engine.center).reshape(C, K, 2 * D)
     tensors = {
@@ -78,13 +73,13 @@ def test_losses_plans_and_gradients_are_those_of_the_literal_algorithm(domains, 
     )
     loss.backward()
 
-    for r, oracle in zip(found, details, strict=True):
+    for r, oracle in zip(reconstructions, details, strict=True):
         assert r.loss == pytest.approx(oracle["value"], rel=1e-6)
         assert np.allclose(r.plan.toarray(), oracle["plan"], atol=1e-6)
-        for mine, theirs in zip(r.maps, oracle["plans"], strict=True):
-            assert np.allclose(mine.toarray(), theirs, atol=1e-6)
-    assert sum(r.loss for r in found) == pytest.approx(loss.item(), rel=1e-6)
-    points, labels = engine.gradient(state, found, state.coordinates)
+        for permutation, theirs in zip(r.columns.T % K, oracle["plans"], strict=True):
+            assert np.allclose(np.eye(K)[permutation] / K, theirs, atol=1e-6)
+    assert sum(r.loss for r in reconstructions) == pytest.approx(loss.item(), rel=1e-6)
+    points, labels = engine.gradient(state, reconstructions, state.coordinates)
     expected = np.hstack(
         [np.vstack([t.grad.numpy() for t in tensors[name]]) for name in ("means", "stds")]
     )
@@ -92,62 +87,81 @@ def test_losses_plans_and_gradients_are_those_of_the_literal_algorithm(domains, 
     logits = np.vstack([t.grad.numpy() for t in tensors["logits"]])
     assert np.allclose(2.0 * through_softmax(labels, state.labels), logits, atol=1e-6)
     along = np.eye(C) - 1.0 / C  # the simplex; across it the gradient depends on the origin
-    coordinates = 2.0 * coordinate_gradient(state.coordinates, found)
+    coordinates = 2.0 * coordinate_gradient(state.coordinates, reconstructions)
     assert np.allclose(coordinates @ along, lam.grad.numpy() @ along, atol=1e-6)
 
 
-def test_hessian_is_the_derivative_of_the_gradient(domains):
+def test_hessian(domains):
     rng = np.random.default_rng(0)
     engine, state = engine_and_state(domains, rng)
-    found = engine.evaluate(state)
+    fixed = engine.evaluate(state).reconstructions
     step = rng.standard_normal(state.points.shape)
-    moved = State(state.points + step, state.labels, state.coordinates, state.masses)
+    moved = replace(state, points=state.points + step)
     difference = (
-        engine.gradient(moved, found, state.coordinates)[0]
-        - engine.gradient(state, found, state.coordinates)[0]
+        engine.gradient(moved, fixed, state.coordinates)[0]
+        - engine.gradient(state, fixed, state.coordinates)[0]
     )
-    hessian = engine.hessian(found, state.coordinates, [1.0] * 3)
+    hessian = engine.hessian(fixed, state.coordinates, [1.0] * 3)
     assert np.allclose(hessian @ step, difference)
     assert np.allclose(hessian, hessian.T)
 
 
-def test_learned_weights_never_increase_the_loss_of_a_single_domain(domains):
-    sources, _ = domains
+def test_evaluation_reuses_products_while_atoms_rest(domains):
     rng = np.random.default_rng(0)
-    engine = Engine([features(sources[1])], [sources[1].labels], [sources[1].weights], C, K, 2.0)
-    _, state = engine_and_state(domains, rng)
-    state.coordinates = state.coordinates[:1]
+    engine, state = engine_and_state(domains, rng)
+    first = engine.evaluate(state)
+    moved = replace(state, coordinates=rng.dirichlet(np.ones(C), 3))
+    again, fresh = engine.evaluate(moved, products=first.products), engine.evaluate(moved)
+    assert [r.loss for r in again.reconstructions] == [r.loss for r in fresh.reconstructions]
+
+
+def test_state_is_read_only(domains):
+    _, state = engine_and_state(domains, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="read-only"):
+        state.points[0] = 0.0
+    with pytest.raises(AttributeError):
+        state.weights = state.weights
+
+
+def test_updated_weights_lower_the_loss(domains):
+    sources, _ = domains
+    q = sources[1]
+    engine = Engine([features(q)], [q.labels], [q.weights], C, K, LabelWeight(2.0))
+    _, state = engine_and_state(domains, np.random.default_rng(0))
+    state = replace(state, coordinates=state.coordinates[:1])
     losses = []
     for _ in range(20):
-        found = engine.evaluate(state)
-        losses.append(found[0].loss)
-        state.masses = engine.pulled_masses(state, found, 0.3)
+        reconstructions = engine.evaluate(state).reconstructions
+        losses.append(reconstructions[0].loss)
+        state = replace(state, weights=engine.updated_weights(state, reconstructions, 0.3))
     assert (np.diff(losses) <= 1e-9).all()
     assert losses[-1] < losses[0]
-    assert np.allclose(state.masses.sum(axis=1), 1.0)
+    assert np.allclose(state.weights.sum(axis=1), 1.0)
 
 
-def test_a_block_step_minimizes_the_loss_with_fixed_plans(domains):
-    """With damping → 0 and resting coordinates the gradient in the atoms vanishes after a step."""
+def test_block_step(domains):
+    """With damping → 0 and settled coordinates the gradient in the atoms vanishes after a step."""
     engine, state = engine_and_state(domains, np.random.default_rng(3))
     optimizer = Block(damping=1e-9)
     for _ in range(60):
-        found = engine.evaluate(state)
-        new = optimizer.step(engine, state, found)
-        if new.points is not state.points:
+        fixed = engine.evaluate(state).reconstructions
+        new, atoms_moved = optimizer.step(engine, state, fixed)
+        if atoms_moved:
             break
+        assert np.array_equal(new.points, state.points)
         state = new
-    before, _ = engine.gradient(state, found, new.coordinates)
-    after, _ = engine.gradient(new, found, new.coordinates)
+    before, _ = engine.gradient(state, fixed, new.coordinates)
+    after, _ = engine.gradient(new, fixed, new.coordinates)
+    assert atoms_moved
     assert np.abs(after).max() <= 1e-6 * np.abs(before).max()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_simplex_minimizer_is_scipys(seed):
+def test_minimize_on_simplex(seed):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((6, 4))
     quadratic, linear = A.T @ A + 0.1 * np.eye(4), rng.standard_normal(4)
-    found = minimize_on_simplex(quadratic, linear)
+    minimizer = minimize_on_simplex(quadratic, linear)
     expected = scipy.optimize.minimize(
         lambda x: x @ quadratic @ x - 2 * linear @ x,
         np.full(4, 0.25),
@@ -156,11 +170,11 @@ def test_simplex_minimizer_is_scipys(seed):
         method="SLSQP",
         options={"ftol": 1e-12},
     ).x
-    assert np.allclose(found, expected, atol=1e-5)
-    assert found.sum() == pytest.approx(1.0)
+    assert np.allclose(minimizer, expected, atol=1e-5)
+    assert minimizer.sum() == pytest.approx(1.0)
 
 
-def test_simplex_projection_is_the_nearest_point():
+def test_project_simplex():
     rng = np.random.default_rng(0)
     rows = 2 * rng.standard_normal((50, 5))
     projected = project_simplex(rows)
@@ -173,7 +187,7 @@ def test_simplex_projection_is_the_nearest_point():
 
 
 @pytest.mark.parametrize("blocks", [[40], [3, 1, 2, 3, 1], [17, 2], [1, 1, 1]])
-def test_damped_solve_is_numpys(blocks):
+def test_solve_damped(blocks):
     rng = np.random.default_rng(0)
     n = sum(blocks)
     hessian = scipy.linalg.block_diag(*(A @ A.T for A in (rng.random((b, b)) for b in blocks)))
@@ -211,7 +225,7 @@ def toy():
     ],
     ids=["default", "as the authors"],
 )
-def test_toy_reaches_the_bands_of_the_authors_notebook(toy, options):
+def test_toy_reaches_published_results(toy, options):
     # BASELINES §4, eight data seeds: loss below 3, target NLL below 4, target accuracy ≥ 0.99
     for seed, (sources, target, X, y) in enumerate(toy):
         d = learn_dictionary(sources, target, n_atoms=3, random_state=seed, **options)
@@ -225,7 +239,7 @@ def test_toy_reaches_the_bands_of_the_authors_notebook(toy, options):
 @pytest.mark.parametrize("optimizer", ["block", "adam", "gradient"])
 @pytest.mark.parametrize("init", ["sources", "random"])
 @pytest.mark.parametrize("weights", ["fixed", "learned"])
-def test_constraints_hold_at_every_step_and_the_loss_falls(toy, optimizer, init, weights):
+def test_constraints_at_every_step(toy, optimizer, init, weights):
     sources, target, *_ = toy[0]
     seen = []
     options = {"optimizer": optimizer, "init": init, "component_weights": weights, "min_std": 0.3}
@@ -248,7 +262,7 @@ def test_constraints_hold_at_every_step_and_the_loss_falls(toy, optimizer, init,
 
 @pytest.mark.parametrize("min_std", ["auto", 2.0])  # 2: above most deviations of the start
 @pytest.mark.parametrize("n_iter", [1, 10])
-def test_history_loss_is_the_distance_to_the_reconstructions(toy, min_std, n_iter):
+def test_history_loss(toy, min_std, n_iter):
     sources, target, *_ = toy[1]
     d = learn_dictionary(sources, target, n_iter=n_iter, min_std=min_std)
     if min_std == 2.0:
@@ -260,7 +274,7 @@ def test_history_loss_is_the_distance_to_the_reconstructions(toy, min_std, n_ite
     assert value == pytest.approx(d.history.domain_loss[-1, -1], rel=1e-8)
 
 
-def test_reconstruction_at_a_domains_coordinates_is_that_domains(toy):
+def test_reconstruct_coordinates(toy):
     sources, target, *_ = toy[2]
     d = learn_dictionary(sources, target, n_iter=20)
     for l in range(4):
@@ -269,7 +283,7 @@ def test_reconstruction_at_a_domains_coordinates_is_that_domains(toy):
     assert smw2(d.reconstruct(np.eye(3)[1]), d.atoms[1], beta=1.0) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_nll_is_that_of_the_samples(toy):
+def test_nll(toy):
     sources, target, X, _ = toy[0]
     d = learn_dictionary(sources, target, n_iter=5, samples=X)
     assert d.history.nll.shape == d.history.domain_loss.shape
@@ -277,7 +291,7 @@ def test_nll_is_that_of_the_samples(toy):
 
 
 @pytest.mark.parametrize("optimizer", ["block", "gradient"])  # Adam amplifies rounding of zeros
-def test_float32_products_follow_float64(toy, optimizer):
+def test_float32(toy, optimizer):
     sources, target, *_ = toy[0]
     options = {"n_iter": 10, "optimizer": optimizer, "tol": -np.inf}
     a, b = (
@@ -287,7 +301,7 @@ def test_float32_products_follow_float64(toy, optimizer):
 
 
 @pytest.mark.parametrize("n_atoms", [1, 2, 3, 5, 9])
-def test_any_number_of_atoms_and_components(toy, n_atoms):
+def test_numbers_of_atoms(toy, n_atoms):
     sources, target, X, y = toy[0]
     d = learn_dictionary(sources, target, n_atoms=n_atoms, n_components=7, n_iter=15)
     assert len(d.atoms) == n_atoms
@@ -295,7 +309,7 @@ def test_any_number_of_atoms_and_components(toy, n_atoms):
     assert (d.target.predict(X[3]) == y[3]).mean() >= 0.95
 
 
-def test_strongly_rotated_toy_does_not_swap_classes():
+def test_rotated_toy():
     # BASELINES §4: at 120 degrees the authors' recipe has 0.56 with a loss of about 2
     for seed in range(3):
         data = datasets.make_toy(separation=6, span=120, random_state=seed)
@@ -308,7 +322,7 @@ def test_strongly_rotated_toy_does_not_swap_classes():
         assert (d.target.predict(X[3]) == y[3]).mean() >= 0.97
 
 
-def test_labels_of_the_target_are_not_looked_at(toy):
+def test_target_labels_are_ignored(toy):
     sources, target, *_ = toy[0]
     wrong = np.eye(2)[np.zeros(target.n_components, dtype=int)]
     labeled = Mixture(target.weights, target.means, target.stds, wrong)
@@ -318,7 +332,7 @@ def test_labels_of_the_target_are_not_looked_at(toy):
     assert np.array_equal(a.coordinates, b.coordinates)
 
 
-def test_same_seed_same_dictionary(toy):
+def test_random_state(toy):
     sources, target, *_ = toy[0]
     options = {"init": "random", "n_iter": 5, "optimizer": "adam"}
     a, b = (learn_dictionary(sources, target, random_state=7, **options) for _ in range(2))
@@ -326,7 +340,7 @@ def test_same_seed_same_dictionary(toy):
     assert a.atoms != learn_dictionary(sources, target, random_state=8, **options).atoms
 
 
-def test_callback_stops_and_tolerance_stops(toy):
+def test_callback_and_tol_stop(toy):
     sources, target, *_ = toy[0]
     d = learn_dictionary(sources, target, callback=lambda d: len(d.history.loss) == 3)
     assert len(d.history.loss) == 3
@@ -334,7 +348,7 @@ def test_callback_stops_and_tolerance_stops(toy):
 
 
 @pytest.mark.parametrize("optimizer", ["block", "adam"])
-def test_a_killed_run_goes_on_where_it_stopped(toy, tmp_path, monkeypatch, optimizer):
+def test_resume(toy, tmp_path, monkeypatch, optimizer):
     monkeypatch.setattr("mixda.dictionary._checkpoint._SECONDS_BETWEEN", 0.0)
     sources, target, *_ = toy[0]
     options = {"optimizer": optimizer, "n_iter": 12, "tol": -np.inf}
@@ -366,7 +380,7 @@ def test_a_killed_run_goes_on_where_it_stopped(toy, tmp_path, monkeypatch, optim
         learn_dictionary(sources, target, checkpoint=path, **options)
 
 
-def test_a_class_absent_from_a_source_is_learned_from_the_others(toy):
+def test_source_without_a_class(toy):
     sources, target, X, y = toy[0]
     half = fit_labeled_mixture(X[0][y[0] == 0], y[0][y[0] == 0], n_components=5, classes=[0, 1])
     d = learn_dictionary([half, *sources[1:]], target)
@@ -375,19 +389,19 @@ def test_a_class_absent_from_a_source_is_learned_from_the_others(toy):
 
 
 @pytest.mark.parametrize("unit", [1e-10, 1e-7, 1e5])
-def test_coordinates_do_not_depend_on_the_unit(toy, unit):
+def test_unit_invariance(toy, unit):
     sources, target, *_ = toy[0]
 
     def scaled(p):
         return replace(p, means=unit * p.means, stds=unit * p.stds)
 
     expected = learn_dictionary(sources, target, n_iter=10)
-    found = learn_dictionary([scaled(p) for p in sources], scaled(target), n_iter=10)
-    assert np.allclose(found.coordinates, expected.coordinates, atol=1e-6)
-    assert np.allclose(found.history.loss / unit**2, expected.history.loss, rtol=1e-6)
+    d = learn_dictionary([scaled(p) for p in sources], scaled(target), n_iter=10)
+    assert np.allclose(d.coordinates, expected.coordinates, atol=1e-6)
+    assert np.allclose(d.history.loss / unit**2, expected.history.loss, rtol=1e-6)
 
 
-def test_atoms_keep_their_floor_and_the_names(toy):
+def test_floor_and_names(toy):
     sources, target, *_ = toy[0]
     named = [replace(p, feature_names=("x", "y")) for p in (*sources, target)]
     wide = replace(named[0], stds=np.where(np.arange(2) < 1, 1e6, 0.01) * np.ones((10, 2)))
@@ -399,37 +413,37 @@ def test_atoms_keep_their_floor_and_the_names(toy):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sources": []}, "sources is empty"),
-        ({"n_atoms": 0}, "n_atoms must be a positive integer"),
-        ({"n_components": 0}, "n_components must be a positive integer"),
-        ({"n_iter": 0}, "n_iter must be a positive integer"),
-        ({"optimizer": "sgd"}, "optimizer must be one of"),
-        ({"init": "zeros"}, "init must be one of"),
-        ({"beta": -1.0}, "beta must be"),
-        ({"damping": 0.0}, "damping must be a positive number"),
-        ({"learning_rate": np.nan}, "learning_rate must be a positive number"),
-        ({"min_std": -1.0}, "min_std must be"),
-        ({"precision": "float16"}, "precision must be one of"),
-        ({"component_weights": "free"}, "component_weights must be one of"),
-        ({"samples": [np.zeros((3, D))]}, "samples must hold 3 arrays"),
+        ({"sources": []}, "sources"),
+        ({"n_atoms": 0}, "n_atoms.*0"),
+        ({"n_components": 0}, "n_components.*0"),
+        ({"n_iter": 0}, "n_iter.*0"),
+        ({"optimizer": "sgd"}, "optimizer.*'sgd'"),
+        ({"init": "zeros"}, "init.*'zeros'"),
+        ({"beta": -1.0}, "beta.*-1.0"),
+        ({"damping": 0.0}, "damping.*0.0"),
+        ({"learning_rate": np.nan}, "learning_rate.*nan"),
+        ({"min_std": -1.0}, "min_std.*-1.0"),
+        ({"precision": "float16"}, "precision.*'float16'"),
+        ({"component_weights": "free"}, "component_weights.*'free'"),
+        ({"samples": [np.zeros((3, D))]}, "samples.*3.*1"),
     ],
 )
-def test_bad_arguments_get_a_sentence(domains, arguments, message):
+def test_bad_arguments(domains, arguments, message):
     sources, target = domains
     with pytest.raises(ValueError, match=message):
         learn_dictionary(**{"sources": sources, "target": target, **arguments})
 
 
-def test_unlabeled_sources_and_other_features_get_a_sentence(domains):
+def test_bad_domains(domains):
     sources, target = domains
-    with pytest.raises(ValueError, match="source 1 has no labels"):
+    with pytest.raises(ValueError, match="source 1"):
         learn_dictionary([sources[0], target], target)
-    with pytest.raises(ValueError, match="different numbers of features"):
+    with pytest.raises(ValueError, match=r"features.*\[1, 2\]"):
         learn_dictionary(sources, Mixture([1.0], [[0.0]], [[1.0]]))
     d = learn_dictionary(sources, target, n_iter=1)
-    with pytest.raises(ValueError, match="there are 3 domains"):
+    with pytest.raises(ValueError, match=r"domain=3.*3 domains"):
         d.reconstruct(3)
-    with pytest.raises(ValueError, match="sum to one"):
+    with pytest.raises(ValueError, match="domain"):
         d.reconstruct([0.5, 0.5, 0.5])
 
 
@@ -442,36 +456,36 @@ def _two_sources_and_a_target():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"learning_rate": "a"}, "learning_rate must be a (positive|non-negative) number"),
-        ({"learning_rate": np.inf}, "learning_rate must be a (positive|non-negative) number"),
-        ({"damping": 1e-300}, "damping must be a (positive|non-negative) number"),
-        ({"min_std": None}, "min_std must be a (positive|non-negative) number"),
-        ({"min_std": np.ones(2)}, "min_std must be a (positive|non-negative) number"),
-        ({"beta": None}, "beta must be a (positive|non-negative) number"),
-        ({"beta": np.ones(2)}, "beta must be a (positive|non-negative) number"),
-        ({"samples": [np.ones((3, 1))] * 3}, "samples has 1 features, but 2"),
+        ({"learning_rate": "a"}, "learning_rate"),
+        ({"learning_rate": np.inf}, "learning_rate"),
+        ({"damping": 1e-300}, "damping.*1e-300"),
+        ({"min_std": None}, "min_std"),
+        ({"min_std": np.ones(2)}, "min_std"),
+        ({"beta": None}, "beta"),
+        ({"beta": np.ones(2)}, "beta"),
+        ({"samples": [np.ones((3, 1))] * 3}, "samples.* 1 .* 2 "),
     ],
 )
-def test_settings_that_are_no_numbers_get_a_sentence(wrong, message):
+def test_bad_numbers(wrong, message):
     sources, target = _two_sources_and_a_target()
     with pytest.raises(ValueError, match=message):
         learn_dictionary(sources, target, n_iter=2, **wrong)
 
 
-def test_a_learning_that_diverges_says_so():
+def test_divergence():
     sources, target = _two_sources_and_a_target()
     options = {"n_iter": 60, "tol": -np.inf, "optimizer": "gradient", "learning_rate": 1e59}
-    with pytest.raises(ValueError, match="diverged"):
+    with pytest.raises(ValueError, match="learning_rate"):
         learn_dictionary(sources, target, **options)
 
 
-def test_an_unwritable_checkpoint_is_refused_before_the_learning(tmp_path):
+def test_unwritable_checkpoint(tmp_path):
     sources, target = _two_sources_and_a_target()
-    with pytest.raises(ValueError, match="cannot be written"):
+    with pytest.raises(ValueError, match=r"c\.npz"):
         learn_dictionary(sources, target, n_iter=2, checkpoint=tmp_path / "none" / "c.npz")
 
 
-def test_a_checkpoint_that_lacks_arrays_is_refused(tmp_path, monkeypatch):
+def test_incomplete_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("mixda.dictionary._checkpoint._SECONDS_BETWEEN", 0.0)
     sources, target = _two_sources_and_a_target()
     path, options = tmp_path / "c.npz", {"n_iter": 5, "tol": -np.inf}

@@ -26,28 +26,28 @@ def mixtures(n, k=6, d=4, nc=3, labeled=True):
 
 
 @pytest.mark.parametrize(("beta", "labeled"), [("auto", True), ("max", True), (0.0, False)])
-def test_barycenters_without_the_matrix_of_inner_products(monkeypatch, beta, labeled):
+def test_barycenter_without_gram_matrix(monkeypatch, beta, labeled):
     inputs = mixtures(5, labeled=labeled)
     with_matrix = barycenter(inputs, beta=beta)
-    monkeypatch.setattr("mixda.barycenters._barycenter._GRAM_ROWS", 0)
+    monkeypatch.setattr("mixda.barycenters._barycenter._MAX_GRAM_ROWS", 0)
     without = barycenter(inputs, beta=beta)
     np.testing.assert_allclose(without.mixture.means, with_matrix.mixture.means, atol=1e-10)
     np.testing.assert_allclose(without.history, with_matrix.history, rtol=1e-10)
 
 
-def test_threads_do_not_change_a_dictionary_of_many_domains():
+def test_threads_do_not_change_results():
     *sources, target = mixtures(12)
     options = {"n_atoms": 2, "n_components": 6, "n_iter": 4, "random_state": 0}
-    found = []
+    learned = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
-            found.append(learn_dictionary(sources, target, **options))
-    np.testing.assert_array_equal(found[0].history.loss, found[1].history.loss)
-    np.testing.assert_array_equal(found[0].coordinates, found[1].coordinates)
+            learned.append(learn_dictionary(sources, target, **options))
+    np.testing.assert_array_equal(learned[0].history.loss, learned[1].history.loss)
+    np.testing.assert_array_equal(learned[0].coordinates, learned[1].coordinates)
 
 
-def test_the_memory_of_a_barycenter_grows_with_its_inputs_not_with_their_square(monkeypatch):
-    monkeypatch.setattr("mixda.barycenters._barycenter._GRAM_ROWS", 0)
+def test_memory_is_linear_in_inputs(monkeypatch):
+    monkeypatch.setattr("mixda.barycenters._barycenter._MAX_GRAM_ROWS", 0)
     peaks = []
     for n in (20, 80):
         inputs = mixtures(n, k=10, d=2)

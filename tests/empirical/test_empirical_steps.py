@@ -5,8 +5,13 @@ import ot
 import pytest
 
 from mixda import Mixture
-from mixda.empirical import point_cloud
-from mixda.empirical._steps import carry_labels, hard_barycenter, hard_transport, send_samples
+from mixda.empirical import (
+    hard_barycenter,
+    hard_transport,
+    point_cloud,
+    propagate_labels,
+    send_samples,
+)
 
 
 def sinkhorn(cost, reg, n_iter=5000):
@@ -26,11 +31,11 @@ def image(cost, reg, points):
     return np.array([total / sum(row) for total, row in zip(sums, plan, strict=True)])
 
 
-def test_the_round_of_the_original_wbt_is_the_literal_loop():
+def test_hard_barycenter_equals_literal_loop():
     rng = np.random.default_rng(0)
     first = rng.normal(size=(7, 2)), np.array([0, 1, 0, 0, 1, 2, 2])
     second = rng.normal(size=(5, 2)) + 2.0, np.array([1, 0, 1, 0, 0])  # has no class 2
-    found = hard_barycenter([first, second], 3, 0.1, np.random.default_rng(5))
+    moved = hard_barycenter([first, second], 3, 0.1, np.random.default_rng(5))
     noise = np.random.default_rng(5).standard_normal((12, 2))
     Z, codes = np.vstack([first[0], second[0]]), np.r_[first[1], second[1]]
     expected = np.zeros((12, 2))
@@ -43,33 +48,33 @@ def test_the_round_of_the_original_wbt_is_the_literal_loop():
             if code in c
         ]
         expected[rows] = sum(images) / len(images)
-    np.testing.assert_allclose(found.means, expected, atol=1e-6)
-    assert found.labels.argmax(axis=1).tolist() == codes.tolist()
+    np.testing.assert_allclose(moved.means, expected, atol=1e-6)
+    assert moved.labels.argmax(axis=1).tolist() == codes.tolist()
 
 
-def test_the_transport_of_the_original_wbt_is_the_entropic_map_if_classes_do_not_matter():
+def test_hard_transport_without_class_penalty():
     rng = np.random.default_rng(0)
     cloud = point_cloud(rng.normal(size=(6, 2)), [0, 0, 1, 1, 1, 0])
     target = rng.normal(size=(9, 2)) + 1.0
-    found = hard_transport(cloud, target, 0.1, reg_class=0.0)
+    moved = hard_transport(cloud, target, 0.1, reg_class=0.0)
     expected = image(ot.dist(cloud.means, target), 0.1, target)
-    np.testing.assert_allclose(found.means, expected, atol=1e-6)
-    np.testing.assert_array_equal(found.labels, cloud.labels)
+    np.testing.assert_allclose(moved.means, expected, atol=1e-6)
+    np.testing.assert_array_equal(moved.labels, cloud.labels)
 
 
 @pytest.mark.parametrize("n_sources", [1, 2])
-def test_jcpot_finds_the_proportions_and_classes_of_separate_clusters(n_sources):
+def test_propagate_labels(n_sources):
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]])
     codes, hidden = np.repeat([0, 1, 2], 10), np.repeat([0, 1, 2], [24, 12, 4])
     sources = [(centers[codes] + 0.3 * rng.normal(size=(30, 2)), codes) for _ in range(n_sources)]
     target = centers[hidden] + 0.3 * rng.normal(size=(40, 2))
-    labels, proportions = carry_labels(sources, target, 3, 0.01)
+    labels, proportions = propagate_labels(sources, target, 3, 0.01)
     assert labels.tolist() == hidden.tolist()
     np.testing.assert_allclose(proportions, [0.6, 0.3, 0.1], atol=1e-3)
 
 
-def test_samples_move_as_their_components_do():
+def test_send_samples():
     # the first goes to x -> 10 + 2 x, the second to 10 + (x - 8) and to 20 + (x - 8) / 4
     source = Mixture([0.5, 0.5], [[0.0], [8.0]], [[1.0], [2.0]], np.eye(2))
     target = Mixture([0.6, 0.4], [[10.0], [20.0]], [[2.0], [0.5]])
@@ -81,7 +86,7 @@ def test_samples_move_as_their_components_do():
     np.testing.assert_allclose(weights, np.array([0.25, 0.25, 0.1, 0.4]) / 0.25)
 
 
-def test_a_mislabeled_sample_stays_with_its_class():
+def test_send_mislabeled_sample():
     # in 300 features all components of its class have a probability of zero
     means = np.array([-5.0, 5.0, 6.0])[:, None] * np.ones((3, 300))
     source = Mixture(np.full(3, 1 / 3), means, np.ones((3, 300)), np.eye(2)[[0, 1, 1]])

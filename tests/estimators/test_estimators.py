@@ -233,7 +233,7 @@ def test_rows_of_sources_are_standardized_as_their_own(task, Estimator):
 
 BAD = {
     "NaN": (lambda X, y, i: (np.where(X > 5, np.nan, X), y, i), "NaN"),
-    "infinite": (lambda X, y, i: (np.where(X > 5, np.inf, X), y, i), "infinity"),
+    "infinite": (lambda X, y, i: (np.where(X > 5, np.inf, X), y, i), "infinite"),
     "dimensions": (lambda X, y, i: (X[:, 0], y, i), "2D array"),
     "lengths": (lambda X, y, i: (X, y[:-1], i), "inconsistent numbers of samples"),
     "empty": (lambda X, y, i: (X[:0], y[:0], i[:0]), "0 sample"),
@@ -248,9 +248,15 @@ BAD = {
     "continuous": (lambda X, y, i: (X, y + 0.5, i), "Unknown label type"),
     "no labels": (lambda X, y, i: (X, None, i), "requires y"),
     "domain shape": (lambda X, y, i: (X, y, i[:-1]), "one id per row of X"),
-    "domain names": (lambda X, y, i: (X, y, np.where(i < 0, "t", "s")), "must hold integers"),
-    "domain floats": (lambda X, y, i: (X, y, i + 0.5), "must hold integers"),
-    "domain NaN": (lambda X, y, i: (X, y, np.where(i < 0, np.nan, i)), "must hold integers"),
+    "domain names": (
+        lambda X, y, i: (X, y, np.where(i < 0, "t", "s")),
+        "sample_domain must be integers",
+    ),
+    "domain floats": (lambda X, y, i: (X, y, i + 0.5), "sample_domain must be integers"),
+    "domain NaN": (
+        lambda X, y, i: (X, y, np.where(i < 0, np.nan, i)),
+        "sample_domain must be integers",
+    ),
 }
 
 
@@ -382,7 +388,7 @@ def test_infinite_classes_and_endless_ids_are_refused():
     X, y, ids = _small_task()
     with pytest.raises(ValueError, match="infinity"):
         GMMWBT().fit(X, np.where(y == 0, np.inf, 1.0), sample_domain=ids)
-    with pytest.raises(ValueError, match="must hold integers"):
+    with pytest.raises(ValueError, match="sample_domain must be integers"):
         GMMWBT().fit(X, y, sample_domain=np.where(ids < 0, -1e30, 1e30))
 
 

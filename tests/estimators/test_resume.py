@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import mixda
-from mixda._core.resume import keeping
+from mixda._core.resume import cache_until_done
 from mixda.cli import run
 from mixda.datasets import make_shifted_toy
-from mixda.em import _cache as _kept
-from mixda.em._cache import kept_mixture
+from mixda.em import _cache, cached_mixture
 from mixda.mixture import Mixture
 
 TASK = make_shifted_toy(random_state=2).as_task()
@@ -23,7 +22,7 @@ NAMES = np.array(["ok", "worn", "broken", "lost"])
 
 @pytest.fixture(autouse=True)
 def keep_all(monkeypatch):
-    monkeypatch.setattr(_kept, "_WORTH", -1.0)
+    monkeypatch.setattr(_cache, "_CACHE_AFTER_SECONDS", -1.0)
 
 
 def fit(X, n_components, random_state, verbose):
@@ -40,7 +39,7 @@ def test_what_was_fitted_is_not_fitted_again(tmp_path):
     def both():
         rng = np.random.default_rng(0)
         found = [
-            kept_mixture(tmp_path, counted, X, n_components=k, random_state=rng, verbose=False)
+            cached_mixture(tmp_path, counted, X, n_components=k, random_state=rng, verbose=False)
             for X, k in [(np.zeros((2, 3)), 1), (np.zeros((3, 2)), 1), (np.zeros((2, 3)), 2)]
         ]
         return found, rng.random()
@@ -60,7 +59,7 @@ def test_every_kind_of_generator_goes_on(tmp_path, kind):
     def found():
         rng = np.random.Generator(getattr(np.random, kind)(0))
         rng.integers(9, size=3, dtype=np.int32)  # half of a word is left over
-        p = kept_mixture(tmp_path, fit, np.zeros(2), n_components=1, random_state=rng, verbose=0)
+        p = cached_mixture(tmp_path, fit, np.zeros(2), n_components=1, random_state=rng, verbose=0)
         return p, rng.integers(99, dtype=np.int32), rng.random()
 
     assert found() == found()
@@ -68,9 +67,9 @@ def test_every_kind_of_generator_goes_on(tmp_path, kind):
 
 
 def test_quick_fits_are_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(_kept, "_WORTH", 60.0)
+    monkeypatch.setattr(_cache, "_CACHE_AFTER_SECONDS", 60.0)
     rng = np.random.default_rng(0)
-    kept_mixture(tmp_path, fit, np.zeros(2), n_components=1, random_state=rng, verbose=False)
+    cached_mixture(tmp_path, fit, np.zeros(2), n_components=1, random_state=rng, verbose=False)
     assert not any(tmp_path.iterdir())
 
 
@@ -79,15 +78,15 @@ def test_only_own_files_are_deleted_and_only_at_the_end(tmp_path):
     mine = f"{'0' * 64}.gmm"
     folder.mkdir()
     (folder / mine).touch()
-    with pytest.raises(ZeroDivisionError), keeping(folder):
+    with pytest.raises(ZeroDivisionError), cache_until_done(folder):
         _ = 1 / 0
     assert (folder / mine).exists()
     (folder / "theirs.gmm").touch()
-    with keeping(folder):
+    with cache_until_done(folder):
         pass
     assert [path.name for path in folder.iterdir()] == ["theirs.gmm"]
     (folder / "theirs.gmm").unlink()
-    with keeping(folder):
+    with cache_until_done(folder):
         pass
     assert not folder.exists()
 
@@ -177,7 +176,8 @@ def test_a_killed_command_goes_on(files, tmp_path, method):
     output = tmp_path / "m.mixda"
     folder = tmp_path / "m.mixda.checkpoint"
     code = (
-        "import mixda.em._cache as k, mixda.cli as c, sys; k._WORTH = -1.0; sys.exit(c.run({!r}))"
+        "import mixda.em._cache as cache, mixda.cli as cli, sys; "
+        "cache._CACHE_AFTER_SECONDS = -1.0; sys.exit(cli.run({!r}))"
     )
     arguments = command(files, output, "--method", method)
     child = subprocess.Popen([sys.executable, "-c", code.format(arguments)])
@@ -204,13 +204,13 @@ def test_an_interrupted_command_says_how_to_go_on(files, tmp_path, monkeypatch, 
 
     monkeypatch.setattr("mixda.workflow.adapt_files", stopped)
     assert run(command(files, tmp_path / "m.mixda")) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert f"resume from {tmp_path / 'm.mixda.checkpoint'}" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="words of the system differ")
 def test_a_file_in_the_way_is_said(files, tmp_path, capsys):
     (tmp_path / "m.mixda.checkpoint").write_text("a diary")
     assert run(command(files, tmp_path / "m.mixda")) == 2
-    assert "cannot be the folder of a checkpoint: File exists." in capsys.readouterr().err
+    assert "checkpoint folder: File exists." in capsys.readouterr().err
     assert (tmp_path / "m.mixda.checkpoint").read_text() == "a diary"
     assert not (tmp_path / "m.mixda").exists()

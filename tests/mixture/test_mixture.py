@@ -18,7 +18,7 @@ from ..strategies import mixtures, random_mixture
 
 @settings(max_examples=40)
 @given(mixtures(nc=3))
-def test_densities_and_posteriors_are_scikit_learns(p):
+def test_density_equals_sklearn(p):
     X = np.random.default_rng(0).normal(size=(20, p.n_features))
     model = p.to_sklearn()
     assert np.allclose(p.log_prob(X), model.score_samples(X))
@@ -30,19 +30,19 @@ def test_densities_and_posteriors_are_scikit_learns(p):
     assert np.array_equal(back.means, p.means)
 
 
-def test_spherical_models_convert_and_full_ones_are_refused():
+def test_sklearn_covariance_types():
     from sklearn.mixture import GaussianMixture
 
     X = np.random.default_rng(0).normal(size=(50, 3))
     spherical = GaussianMixture(2, covariance_type="spherical", random_state=0).fit(X)
     assert np.allclose(Mixture.from_sklearn(spherical).log_prob(X), spherical.score_samples(X))
-    with pytest.raises(ValueError, match="'diag' or 'spherical'"):
+    with pytest.raises(ValueError, match=r"covariance_type.*'full'"):
         Mixture.from_sklearn(GaussianMixture(2).fit(X))
     with pytest.raises(ValueError, match="not fitted"):
         Mixture.from_sklearn(GaussianMixture(2, covariance_type="diag"))
 
 
-def test_two_thousand_features_neither_underflow_nor_overflow():
+def test_many_features_do_not_underflow():
     rng = np.random.default_rng(0)
     p = random_mixture(rng, 4, 2048, 2)
     far = 1e3 * rng.standard_normal((5, 2048))
@@ -52,7 +52,7 @@ def test_two_thousand_features_neither_underflow_nor_overflow():
     assert (p.predict(p.means) == p.labels.argmax(axis=1)).all()
 
 
-def test_tiny_spread_far_from_the_center_keeps_its_digits():
+def test_density_far_from_center():
     means = np.array([[0.0, 5.0], [1e4, -3.0]])
     stds = np.full((2, 2), 1e-5)
     X = means[[1, 0, 1]] + np.array([[1e-5, 0.0], [0.0, 0.0], [0.0, -2e-5]])
@@ -60,7 +60,7 @@ def test_tiny_spread_far_from_the_center_keeps_its_digits():
     assert np.allclose(log_gaussians(X, means, stds), expected, rtol=1e-7)
 
 
-def test_samples_follow_weights_deviations_and_labels():
+def test_sample():
     p = Mixture(
         [0.2, 0.8], [[-50.0], [50.0]], [[1.0], [3.0]], [[1.0, 0.0], [0.25, 0.75]], ["a", "b"]
     )
@@ -98,63 +98,63 @@ def test_frozen_comparable_hashable_picklable():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0.5, 0.6], [[0.0], [1.0]], [[1.0], [1.0]]), "sum to one"),
-        (([1.5, -0.5], [[0.0], [1.0]], [[1.0], [1.0]]), "non-negative"),
-        (([1.0], [[0.0], [1.0]], [[1.0], [1.0]]), "weights must have length 2"),
-        (([1.0], [[0.0]], [[-1.0]]), "stds must not be negative"),
-        (([1.0], [[0.0]], [[1.0, 1.0]]), "stds has shape"),
-        (([1.0], [[np.nan]], [[1.0]]), "NaN or infinite"),
-        (([1.0], [[0.0]], [[np.inf]]), "NaN or infinite"),
-        (([1.0], [0.0], [1.0]), "means must have 2 dimension"),
-        (([], np.empty((0, 2)), np.empty((0, 2))), "needs a component"),
-        (([1.0], [["a"]], [[1.0]]), "real numbers|not numbers"),
-        (([1.0], [[0.0]], [[1.0]], [[0.4, 0.4]]), "every row of labels"),
-        (([1.0], [[0.0]], [[1.0]], [[1.5, -0.5]]), "every row of labels"),
-        (([1.0], [[0.0]], [[1.0]], [[1.0], [0.0]]), "there are 1 components"),
-        (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a"]), "2 different names"),
-        (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a", "a"]), "2 different names"),
+        (([0.5, 0.6], [[0.0], [1.0]], [[1.0], [1.0]]), "weights.*1.1"),
+        (([1.5, -0.5], [[0.0], [1.0]], [[1.0], [1.0]]), "weights.*-0.5"),
+        (([1.0], [[0.0], [1.0]], [[1.0], [1.0]]), "weights.*2.*1"),
+        (([1.0], [[0.0]], [[-1.0]]), "stds.*-1"),
+        (([1.0], [[0.0]], [[1.0, 1.0]]), "stds.*1, 2"),
+        (([1.0], [[np.nan]], [[1.0]]), "means.*NaN"),
+        (([1.0], [[0.0]], [[np.inf]]), "stds.*infinite"),
+        (([1.0], [0.0], [1.0]), "means.*2 dimension"),
+        (([], np.empty((0, 2)), np.empty((0, 2))), "means.*0, 2"),
+        (([1.0], [["a"]], [[1.0]]), "means.*numbers"),
+        (([1.0], [[0.0]], [[1.0]], [[0.4, 0.4]]), "labels"),
+        (([1.0], [[0.0]], [[1.0]], [[1.5, -0.5]]), "labels"),
+        (([1.0], [[0.0]], [[1.0]], [[1.0], [0.0]]), "labels.*2, 1"),
+        (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a"]), r"classes.*2.*\['a'\]"),
+        (([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], ["a", "a"]), "classes.*2.*'a', 'a'"),
         (
             ([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], np.array(["a", 3], dtype=object)),
-            "all of one kind",
+            "classes",
         ),
-        (([1.0], [[0.0]], [[1.0]], None, ["a"]), "without labels"),
+        (([1.0], [[0.0]], [[1.0]], None, ["a"]), "classes.*labels"),
     ],
 )
-def test_bad_parameters_get_a_sentence(arguments, message):
+def test_bad_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         Mixture(*arguments)
 
 
-def test_bad_questions_get_a_sentence():
+def test_bad_questions():
     p = Mixture([1.0], [[0.0]], [[1.0]])
     with pytest.raises(ValueError, match="no labels"):
         p.predict([[0.0]])
-    with pytest.raises(ValueError, match="2 features, but 1 are expected"):
+    with pytest.raises(ValueError, match=r"X has 2 features.* 1 "):
         p.log_prob([[0.0, 1.0]])
     with pytest.raises(ValueError, match="NaN"):
         p.log_prob([[np.nan]])
-    with pytest.raises(ValueError, match="positive integer"):
+    with pytest.raises(ValueError, match=r"n_samples.*0"):
         p.sample(0)
-    with pytest.raises(ValueError, match="deviation of zero"):
+    with pytest.raises(ValueError, match="min_std"):
         Mixture([1.0], [[0.0]], [[0.0]]).log_prob([[0.0]])
 
 
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[1e100]], "rescale"),
-        ([[0.0], [1.0, 2.0]], "different lengths"),
-        (sparse.csr_matrix([[1.0]]), "sparse"),
-        (np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), "masked"),
+        ([[1e100]], "X.*1e.100"),
+        ([[0.0], [1.0, 2.0]], "X.*lengths"),
+        (sparse.csr_matrix([[1.0]]), "X.*sparse"),
+        (np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), "X.*masked"),
     ],
 )
-def test_samples_that_cannot_be_read_as_numbers_get_a_sentence(X, message):
+def test_bad_samples(X, message):
     with pytest.raises(ValueError, match=message):
         Mixture([1.0], [[0.0]], [[1.0]]).log_prob(X)
 
 
-def test_spreads_whose_squares_overflow_have_no_density():
-    with pytest.raises(ValueError, match="no density"):
+def test_tiny_deviations_have_no_density():
+    with pytest.raises(ValueError, match="min_std"):
         Mixture([1.0], [[0.0]], [[1e-200]]).log_prob([[0.0]])
 
 
@@ -164,7 +164,7 @@ def test_classes_are_strings_or_finite_numbers(classes):
         Mixture([1.0], [[0.0]], [[1.0]], [[0.5, 0.5]], classes)
 
 
-def test_a_mixture_does_not_follow_the_owner_of_a_read_only_view():
+def test_read_only_views_are_copied():
     owner = np.array([[0.0], [1.0]])
     view = owner.view()
     view.flags.writeable = False
@@ -173,7 +173,7 @@ def test_a_mixture_does_not_follow_the_owner_of_a_read_only_view():
     assert p.means[0, 0] == 0.0
 
 
-def test_moments_are_those_of_many_samples():
+def test_moments():
     p = random_mixture(np.random.default_rng(0), 4, 3)
     mean, std = p.moments()
     X, _ = p.sample(200_000, random_state=1)
@@ -183,7 +183,7 @@ def test_moments_are_those_of_many_samples():
 
 @settings(max_examples=25)
 @given(p=mixtures(d=3, nc=2), seed=st.integers(0, 2**32 - 1))
-def test_an_affine_map_changes_densities_by_the_volume_and_classes_not_at_all(p, seed):
+def test_affine_map(p, seed):
     rng = np.random.default_rng(seed)
     mean, scale = rng.normal(size=3), rng.uniform(0.2, 3.0, 3) * rng.choice([-1, 1], 3)
     X = rng.normal(size=(5, 3))
@@ -195,27 +195,27 @@ def test_an_affine_map_changes_densities_by_the_volume_and_classes_not_at_all(p,
     np.testing.assert_allclose(q.moments()[0], (p.moments()[0] - mean) / scale, atol=1e-9)
 
 
-def test_a_marginal_is_what_is_left_of_the_samples_columns():
+def test_marginal():
     p = replace(random_mixture(np.random.default_rng(0), 3, 3, 2), feature_names=("a", "b", "c"))
     q = p.marginal(["c", "a"])
     assert q.feature_names == ("c", "a")
     mean, std = p.moments()
     np.testing.assert_allclose(q.moments(), [mean[[2, 0]], std[[2, 0]]])
     assert p.marginal(["a", "b", "c"]) == p
-    with pytest.raises(ValueError, match="no feature 'd'"):
+    with pytest.raises(ValueError, match=r"'d'.*'a', 'b', 'c'"):
         p.marginal(["d"])
-    with pytest.raises(ValueError, match="no feature names"):
+    with pytest.raises(ValueError, match="feature_names"):
         replace(p, feature_names=None).marginal(["a"])
 
 
-def test_names_are_part_of_a_mixture_and_info_is_a_note_on_it():
+def test_names_and_info():
     p = Mixture([1.0], [[0.0, 1.0]], [[1.0, 1.0]], feature_names=["a", "b"], info={"n_samples": 3})
     assert p == replace(p, info={})
     assert p != replace(p, feature_names=("b", "a"))
     assert pickle.loads(pickle.dumps(p)).info == {"n_samples": 3}
-    with pytest.raises(ValueError, match="2 different names"):
+    with pytest.raises(ValueError, match=r"feature_names.*2.*'a', 'a'"):
         replace(p, feature_names=("a", "a"))
-    with pytest.raises(ValueError, match="info must be a dictionary of JSON values"):
+    with pytest.raises(ValueError, match=r"info.*JSON"):
         replace(p, info={"f": print})
-    with pytest.raises(ValueError, match="scale no zero"):
+    with pytest.raises(ValueError, match=r"scale.*zero"):
         p.affine([0.0, 0.0], [1.0, 0.0])

@@ -234,7 +234,7 @@ def test_frames_are_matched_by_name():
     assert model.feature_names == tuple(names)
     shuffled = frame[["c", "a", "b", "d"]].assign(note="text", zero=0)
     assert np.array_equal(model.predict_proba(shuffled), model.predict_proba(WIDE))
-    with pytest.raises(ValueError, match=r"no column 'd' \(1 of 4 are missing\)"):
+    with pytest.raises(ValueError, match=r"no column 'd' \(1 of 4 features are missing\)"):
         model.predict(frame.drop(columns="d"))
     with pytest.raises(ValueError, match="3 features, but 4 are expected"):
         model.predict(WIDE[:, :3])
@@ -278,7 +278,7 @@ def test_wrong_names_of_domains():
         ({"classes": np.arange(3)}, "3 classes"),
         ({"feature_names": ("a", "a")}, "different names"),
         ({"settings": {"f": print}}, "settings must be a dictionary of JSON values"),
-        ({"target": Domain("t", Mixture([1.0], [[0.0]], [[1.0]]))}, "encoder gives 4"),
+        ({"target": Domain("t", Mixture([1.0], [[0.0]], [[1.0]]))}, "encoder returns 4"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(model, change, sentence):

@@ -1,4 +1,4 @@
-"""Reading users' tables: pandas writes the files and is the oracle; every mistake is a sentence."""
+"""Tables: pandas writes the files and is the oracle; errors name the file, column and row."""
 
 import gzip
 from pathlib import Path
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
 
+from mixda import MixdaError
 from mixda.tables import class_names, expand_paths, open_table, write_table
 from mixda.workflow._inputs import Reading, read_inputs
 
@@ -84,14 +85,14 @@ def test_csv_dialects(tmp_path, frame, options):
     assert samples.y.tolist() == frame["état"].tolist()
 
 
-def test_compressed_csv_and_the_index_of_pandas(tmp_path, frame):
+def test_gzip_and_pandas_index(tmp_path, frame):
     path = tmp_path / "a.csv.gz"
     with gzip.open(path, "wt") as file:
         frame.to_csv(file)  # writes the index as a column without a name
     assert open_table(path).columns == tuple(frame.columns)
 
 
-def test_names_and_classes_without_the_blanks_around_them(tmp_path):
+def test_whitespace_is_stripped(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a , b,state \n1, 2, ok\n3,4 ,worn\n")
     samples = open_table(path).read(label="state")
@@ -99,82 +100,82 @@ def test_names_and_classes_without_the_blanks_around_them(tmp_path):
     assert samples.y.tolist() == ["ok", "worn"]
 
 
-def test_most_cells_tell_the_decimal_sign(tmp_path):
+def test_decimal_sign_of_the_majority(tmp_path):
     path = tmp_path / "a.csv"
     late = "1;2;2.1\n" * 500 + "1,5;2,5;2.1\n" * 1000
     path.write_text("a;b;firmware\n" + late)
-    with pytest.warns(UserWarning, match=r"'firmware' is no feature .*'2\.1' in row 1.* is ','"):
+    with pytest.warns(UserWarning, match=r"'firmware' .*'2\.1' in row 1.*','"):
         samples = open_table(path).read()
     assert samples.feature_names == ("a", "b")
     np.testing.assert_array_equal(samples.X[-1], [1.5, 2.5])
     path.write_text("a;b;code\n" + "1.5;2.5;2,1\n" * 3)
-    with pytest.warns(UserWarning, match="'code' is no feature"):
+    with pytest.warns(UserWarning, match="'code'"):
         assert open_table(path).read().X.tolist() == [[1.5, 2.5]] * 3
 
 
 SLIPS = {
-    "ERR": "'ERR' in row 3.*correct such cells.*--missing drop.*--drop",
+    "ERR": "'ERR' in row 3.*--missing drop.*--drop",
     "0.5 g": "'0.5 g' in row 3",
-    '"7,665.4"': r"'7,665\.4' in row 3.*with '\.' as decimal sign and no separator of thousands",
-    "1 070": "'1 070' in row 3.*no separator of thousands",
-    "1'070": "no separator of thousands",
-    '"1,5"': r"'1,5' in row 3.*with '\.' as decimal sign",
+    '"7,665.4"': r"'7,665\.4' in row 3.*'\.'.*thousands",
+    "1 070": "'1 070' in row 3.*thousands",
+    "1'070": "in row 3.*thousands",
+    '"1,5"': r"'1,5' in row 3.*'\.'",
 }
 
 
 @pytest.mark.parametrize("cell", SLIPS)
-def test_a_slip_does_not_cost_a_feature(tmp_path, cell):
+def test_mistyped_cell(tmp_path, cell):
     path = tmp_path / "a.csv"
     path.write_text(f"a,b\n1.5,2\n2.5,3\n{cell},4\n3.5,5\n")
-    with pytest.raises(ValueError, match=f"a.csv: column 'a' looks like numbers .*{SLIPS[cell]}"):
+    with pytest.raises(MixdaError, match=f"a.csv: column 'a' .*{SLIPS[cell]}"):
         open_table(path).read()
     assert open_table(path).read(drop=["a"]).feature_names == ("b",)
     assert open_table(path).read(["b"]).feature_names == ("b",)
 
 
-def test_a_slip_is_found_in_parquet_and_far_from_the_head(tmp_path):
+def test_mistyped_cell_in_parquet_or_far_down(tmp_path):
     frame = pd.DataFrame({"a": ["1.5", "2.5", None, "ERR"], "b": 1.0, "id": ["07", "08", "9", "9"]})
     frame.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"column 'a' looks like numbers .*'ERR' in row 4"):
+    with pytest.raises(MixdaError, match=r"column 'a' .*'ERR' in row 4"):
         open_table(tmp_path / "a.parquet").read()
     frame.assign(a=["1.5"] * 4).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match="'a' looks like numbers but is text; store it as numbers"):
+    with pytest.raises(MixdaError, match=r"'a' .*store it as numbers"):
         open_table(tmp_path / "a.parquet").read()
-    with pytest.warns(UserWarning, match="'id' is no feature because it is text; correct it"):
+    with pytest.warns(UserWarning, match="'id' .*--drop"):
         assert open_table(tmp_path / "a.parquet").read(drop=["a"]).feature_names == ("b",)
     (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 100_000 + "ERR,2\n")
-    with pytest.raises(ValueError, match=r"column 'a' looks like numbers .*'ERR' in row 100001"):
+    with pytest.raises(MixdaError, match=r"column 'a' .*'ERR' in row 100001"):
         open_table(tmp_path / "a.csv").read()
 
 
-def test_names_and_cells_may_begin_with_a_number_sign(tmp_path):
+def test_number_sign_in_names_and_cells(tmp_path):
     for text in ("#a,b\n1,2\n", "#a,b\n#1,2\n", "a,b\n#1,2\n"):
         (tmp_path / "a.csv").write_text(text)
         assert open_table(tmp_path / "a.csv").read().X[0, -1] == 2
 
 
-def test_sources_of_one_name_are_told_apart_by_their_folders(tmp_path):
+def test_sources_of_one_name(tmp_path):
     folders = [tmp_path / "site1", tmp_path / "site2"]
     for folder in (*folders, tmp_path / "goal"):
         folder.mkdir()
         (folder / "data.csv").write_text("x,state\n1.5,ok\n2.5,no\n3.5,ok\n")
     reading, target = Reading(label="state"), tmp_path / "goal"
-    with pytest.raises(ValueError, match=r"two sources are called 'data'.*give a whole folder"):
+    with pytest.raises(MixdaError, match=r"'data'.*folder"):
         read_inputs([folder / "data.csv" for folder in folders], target, reading)
     assert list(read_inputs(folders, target, reading).sources) == ["site1", "site2"]
 
 
-def test_a_slip_in_every_domain_is_found(tmp_path):
+def test_mistyped_cell_in_every_domain(tmp_path):
     for name in "abt":
         (tmp_path / f"{name}.csv").write_text("x,y,state\n1,2,ok\nERR,3,no\n2,4,ok\n")
     sources, target = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.csv"
-    with pytest.raises(ValueError, match=r"a.csv: column 'x' looks like numbers .*'ERR' in row 2"):
+    with pytest.raises(MixdaError, match=r"a.csv: column 'x' .*'ERR' in row 2"):
         read_inputs(sources, target, Reading(label="state"))
     inputs = read_inputs(sources, target, Reading(label="state", drop=["x"]))
     assert inputs.target.feature_names == ("y",)
 
 
-def test_text_stays_text_without_a_word(tmp_path, recwarn):
+def test_text_does_not_warn(tmp_path, recwarn):
     path = tmp_path / "a.csv"
     row = "1.5,A17,2024-01-01 00:00:00,01.02.2024,12:30,1.2.3,ok,\n"
     path.write_text("x,id,time,date,clock,version,note,void\n" + row * 4 + row.replace("ok", "7"))
@@ -182,7 +183,7 @@ def test_text_stays_text_without_a_word(tmp_path, recwarn):
     assert not recwarn.list
 
 
-def test_integers_that_turn_out_to_be_decimals_after_megabytes(tmp_path):
+def test_late_decimal(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1,2\n" * 1_500_000 + "0.5,2\n")
     X = open_table(path).read().X
@@ -190,14 +191,14 @@ def test_integers_that_turn_out_to_be_decimals_after_megabytes(tmp_path):
     assert X[-1, 0] == 0.5
 
 
-def test_a_word_after_megabytes_is_named_with_its_row(tmp_path):
+def test_late_word(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1,2\n" * 1_500_000 + "1,oops\n")
-    with pytest.raises(ValueError, match=r"'b' has 'oops' in row 1500001, not a number"):
+    with pytest.raises(MixdaError, match=r"'b' has 'oops' in row 1500001"):
         open_table(path).read()
 
 
-def test_several_files_are_one_table(tmp_path, frame):
+def test_several_files(tmp_path, frame):
     write(frame[:20], tmp_path / "a.csv")
     write(frame[20:][frame.columns[::-1]], tmp_path / "b.parquet")  # another order of the columns
     for paths in (tmp_path, [tmp_path / "a.csv", tmp_path / "b.parquet"], str(tmp_path / "[ab].*")):
@@ -209,7 +210,7 @@ def test_several_files_are_one_table(tmp_path, frame):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_batches_know_their_place_and_are_no_longer_than_asked(tmp_path, frame, suffix):
+def test_batches(tmp_path, frame, suffix):
     paths = [write(frame, tmp_path / f"{name}{suffix}") for name in "ab"]
     batches = list(open_table(paths).batches(["load", "state"], rows=15))
     assert [(b.file.stem, b.first_row, len(b)) for b in batches] == [
@@ -221,7 +222,7 @@ def test_batches_know_their_place_and_are_no_longer_than_asked(tmp_path, frame, 
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_rows_with_missing_values_are_dropped_on_demand(tmp_path, frame, suffix):
+def test_missing_drop(tmp_path, frame, suffix):
     frame = frame.astype({"speed": float, "state": object})
     frame.loc[3, "speed"], frame.loc[5, "state"], frame.loc[8, "speed"] = np.nan, None, np.inf
     table = open_table(write(frame, tmp_path / f"a{suffix}"))
@@ -230,13 +231,13 @@ def test_rows_with_missing_values_are_dropped_on_demand(tmp_path, frame, suffix)
     assert samples.dropped == {str(tmp_path / f"a{suffix}"): 3}
     assert samples.rows.tolist() == [k + 1 for k in kept]
     assert samples.y.tolist() == frame["state"][kept].tolist()
-    with pytest.raises(ValueError, match=r"column 'speed' has no value in row 4"):
+    with pytest.raises(MixdaError, match=r"column 'speed' has no value in row 4"):
         table.read(label="state")
-    with pytest.raises(ValueError, match=r"column 'state' has no value in row 6"):
+    with pytest.raises(MixdaError, match=r"column 'state' has no value in row 6"):
         table.read(["load"], label="state")
 
 
-def test_rows_of_several_files_are_counted_through(tmp_path, frame):
+def test_row_numbers_of_several_files(tmp_path, frame):
     frame.loc[[1, 30], "speed"] = np.nan
     files = [write(frame[:20], tmp_path / "a.csv"), write(frame[20:], tmp_path / "b.parquet")]
     samples = open_table(files).read(missing="drop", drop=["site"], rows=7)
@@ -245,7 +246,7 @@ def test_rows_of_several_files_are_counted_through(tmp_path, frame):
 
 
 @pytest.mark.parametrize("word", ["n/a", "-", "None", "NA", ""])
-def test_marks_of_missing_numbers(tmp_path, word):
+def test_missing_numbers(tmp_path, word):
     path = tmp_path / "a.csv"
     path.write_text(f"a,b,state\n1,2,ok\n3,{word},ok\n")
     table = open_table(path)
@@ -253,18 +254,17 @@ def test_marks_of_missing_numbers(tmp_path, word):
     assert table.read(label="state", missing="drop").X.tolist() == [[1.0, 2.0]]
 
 
-def test_marks_of_missing_classes(tmp_path):
+def test_missing_classes(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,state\n1,-\n3,None\n5,NA\n")
     table = open_table(path)
     assert table.read(label="state", missing="drop").y.tolist() == ["-", "None"]
-    message = "column 'state' has 'NA', which means no value, in row 3; correct it"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=r"'state' has 'NA'.* in row 3"):
         table.read(["a"], label="state")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_rows_of_other_domains_are_passed_over(tmp_path, frame, suffix):
+def test_read_some_domains(tmp_path, frame, suffix):
     frame = frame.astype({"state": object})
     frame.loc[frame["site"] == 7, "state"] = None
     table = open_table(write(frame, tmp_path / f"a{suffix}"))
@@ -275,7 +275,7 @@ def test_rows_of_other_domains_are_passed_over(tmp_path, frame, suffix):
     assert samples.y.tolist() == here["state"].tolist()
 
 
-def test_columns_only_copied_keep_their_type(tmp_path):
+def test_as_written_keeps_type(tmp_path):
     exact = 2**60 + 1  # would be another number as a float64
     frame = pd.DataFrame({"id": [exact, 5], "a": [1.0, 2.0]})
     for path in (write(frame, tmp_path / "a.csv"), write(frame, tmp_path / "a.parquet")):
@@ -299,9 +299,9 @@ MISTAKES = {
     "names.csv": ("a,b\n", "column names but no rows"),
     "twice.csv": ("a,a\n1,2\n", "more than one column 'a'"),
     "unnamed.csv": ("a,,b\n1,2,3\n", "column 2 has no name"),
-    "numbers.csv": ("1.5,2\n3,4\n", "numbers in its first line"),
-    "remarks.csv": ("# Lab\n\n# 12 kHz\na,b\n1,2\n", "begins with 2 lines of remarks .*delete"),
-    "remark.csv": ("# Lab 3, Bench 1, noon\na;b\n1;2\n", "begins with 1 line of remarks"),
+    "numbers.csv": ("1.5,2\n3,4\n", "first line"),
+    "remarks.csv": ("# Lab\n\n# 12 kHz\na,b\n1,2\n", "2 comment lines"),
+    "remark.csv": ("# Lab 3, Bench 1, noon\na;b\n1;2\n", "1 comment line"),
     "ragged.csv": ("a,b\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
     "words.csv": ("a,b\nx,y\n", "no column of numbers"),
     "infinite.csv": ("a,b\n1,2\ninf,2\n", "column 'a' has an infinite value in row 2"),
@@ -315,30 +315,30 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_answered_with_a_sentence(tmp_path, name):
+def test_mistakes(tmp_path, name):
     text, message = MISTAKES[name]
     (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(MixdaError, match=message) as caught:
         open_table(tmp_path / name).read()
     assert name in str(caught.value)
 
 
-def test_choice_of_columns_is_checked(tmp_path, frame):
+def test_column_checks(tmp_path, frame):
     table = open_table(write(frame, tmp_path / "a.csv"))
-    with pytest.raises(ValueError, match=r"no column 'sped'; its columns are 'speed', 'load'"):
+    with pytest.raises(MixdaError, match=r"no column 'sped'; its columns are 'speed', 'load'"):
         table.read(["sped"])
-    with pytest.raises(ValueError, match=r"'state' is not made of numbers \('\w+' in row 1\)"):
+    with pytest.raises(MixdaError, match=r"'state' .*\('\w+' in row 1\)"):
         table.read(["speed", "state"])
-    with pytest.raises(ValueError, match="no column 'class'"):
+    with pytest.raises(MixdaError, match="no column 'class'"):
         table.read(label="class")
-    with pytest.raises(ValueError, match="'state' is given for the classes and for the domains"):
+    with pytest.raises(MixdaError, match=r"'state' .*two different"):
         table.read(label="state", domain="state")
     frame["load"] = "heavy"
     both = open_table([tmp_path / "a.csv", write(frame, tmp_path / "b.csv")])
-    with pytest.raises(ValueError, match=r"b\.csv: column 'load' .* \('heavy' in row 1\)"):
+    with pytest.raises(MixdaError, match=r"b\.csv: column 'load' .* \('heavy' in row 1\)"):
         both.read(label="state")
     write(frame.drop(columns="site"), tmp_path / "c.csv")
-    with pytest.raises(ValueError, match=r"c\.csv has no column 'site', which .*a\.csv has"):
+    with pytest.raises(MixdaError, match=r"c\.csv has no column 'site', which .*a\.csv has"):
         open_table([tmp_path / "a.csv", tmp_path / "c.csv"])
 
 
@@ -349,16 +349,16 @@ def test_choice_of_columns_is_checked(tmp_path, frame):
         ({"X": np.zeros(3)}, r"numbers of shape \(n, d\)"),
         ({"X": np.zeros((3, 2)), "y": np.zeros(4)}, r"y has shape \(4,\), but X has 3 rows"),
         ({"X": np.zeros((3, 2)), "feature_names": np.array(["a"])}, "1 feature_names for 2"),
-        ({"X": np.array([[None]], dtype=object)}, r"save it as numbers: X\.astype\(float\)"),
+        ({"X": np.array([[None]], dtype=object)}, r"X is .*objects.*X\.astype\(float\)"),
         (
             {"X": np.eye(2), "y": np.array(["ok", "worn"], dtype=object)},
-            r"y is an array of Python objects; save it as strings: y\.astype\(str\)",
+            r"y is .*objects.*y\.astype\(str\)",
         ),
     ],
 )
 def test_npz_mistakes(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         open_table(tmp_path / "a.npz")
 
 
@@ -367,14 +367,14 @@ def test_paths(tmp_path):
         ("nowhere.csv", "does not exist"),
         (str(tmp_path / "*.csv"), "matches no file"),
         (tmp_path, "is a folder without"),
-        ([], "no file was given"),
+        ([], "paths is empty"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(MixdaError, match=message):
             expand_paths(paths)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_written_tables_come_back(tmp_path, suffix):
+def test_write_round_trip(tmp_path, suffix):
     path = tmp_path / f"out{suffix}"
     labels = ["a,b", 'say "x"', None]
     batches = [{"label": labels, "p": [0.1, 1e-300, 1 / 3]}, {"label": ["é"], "p": [2.0]}]
@@ -384,7 +384,7 @@ def test_written_tables_come_back(tmp_path, suffix):
     assert back["label"].fillna("none").tolist() == ["a,b", 'say "x"', "none", "é"]
 
 
-def test_an_error_of_the_reader_is_not_blamed_on_the_writer(tmp_path):
+def test_errors_of_batches_pass_through(tmp_path):
     import pyarrow
 
     def batches():
@@ -393,12 +393,12 @@ def test_an_error_of_the_reader_is_not_blamed_on_the_writer(tmp_path):
 
     with pytest.raises(pyarrow.ArrowInvalid):
         write_table(tmp_path / "out.csv", batches())
-    with pytest.raises(ValueError, match="cannot be written"):
+    with pytest.raises(MixdaError, match="cannot be written"):
         write_table(tmp_path / "out.csv", [{"p": [1.0]}, {"p": ["word"]}])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
+def test_failed_write_keeps_old_file(tmp_path, suffix):
     path = tmp_path / f"out{suffix}"
     path.write_bytes(b"old")
 
@@ -412,12 +412,12 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_where_tables_are_written_is_checked(tmp_path):
-    with pytest.raises(ValueError, match=r"must end in \.csv or \.parquet"):
+def test_output_checks(tmp_path):
+    with pytest.raises(MixdaError, match=r"must end in \.csv or \.parquet"):
         write_table(tmp_path / "out.xlsx", [{"p": [1.0]}])
-    with pytest.raises(ValueError, match="nowhere does not exist"):
+    with pytest.raises(MixdaError, match="nowhere does not exist"):
         write_table(tmp_path / "nowhere" / "out.csv", [{"p": [1.0]}])
-    with pytest.raises(ValueError, match="nothing to write"):
+    with pytest.raises(MixdaError, match="nothing to write"):
         write_table(tmp_path / "out.csv", [])
 
 
@@ -436,7 +436,7 @@ def good_files(tmp_path_factory):
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_damaged_files_are_read_or_refused(good_files, tmp_path_factory, data):
+def test_damaged_files(good_files, tmp_path_factory, data):
     suffix = data.draw(st.sampled_from(sorted(good_files)))
     content = data.draw(damaged(good_files[suffix]))
     path = Path(tmp_path_factory.getbasetemp()) / f"damaged{suffix}"
@@ -444,7 +444,7 @@ def test_damaged_files_are_read_or_refused(good_files, tmp_path_factory, data):
     message = ""
     try:
         samples = open_table(path).read()
-    except ValueError as error:
+    except MixdaError as error:
         message = str(error)
     else:
         assert np.isfinite(samples.X).all()

@@ -21,7 +21,7 @@ def parts(p):
 
 @fast
 @given(families(2, nc=3), st.floats(0.0, 50.0))
-def test_value_is_that_of_the_literal_linear_program(pair, beta):
+def test_value_equals_linear_program(pair, beta):
     p, q = pair
     expected = smw2_squared(*parts(p), *parts(q), beta)
     assert smw2(p, q, beta=beta, squared=True) == pytest.approx(expected, rel=1e-9, abs=1e-12)
@@ -30,7 +30,7 @@ def test_value_is_that_of_the_literal_linear_program(pair, beta):
 
 @fast
 @given(families(2))
-def test_mw2_is_pots_distance_between_gaussian_mixtures(pair):
+def test_mw2_equals_pot(pair):
     p, q = pair
     covariances = [np.stack([np.diag(s**2) for s in m.stds]) for m in pair]
     expected = ot.gmm.gmm_ot_loss(p.means, q.means, *covariances, p.weights, q.weights)
@@ -39,7 +39,7 @@ def test_mw2_is_pots_distance_between_gaussian_mixtures(pair):
 
 @fast
 @given(families(2, nc=2), st.booleans())
-def test_plan_has_the_weights_as_marginals_and_the_potentials_prove_it_optimal(pair, labeled):
+def test_plan_is_optimal(pair, labeled):
     p, q = pair
     r = transport_plan(p, q, beta="max" if labeled else 0.0)
     assert np.allclose(r.plan.sum(axis=1), p.weights)
@@ -52,7 +52,7 @@ def test_plan_has_the_weights_as_marginals_and_the_potentials_prove_it_optimal(p
 
 @fast
 @given(families(2, uniform=True, same_size=True))
-def test_assignments_equal_the_linear_program_and_have_potentials(pair):
+def test_assignment_equals_linear_program(pair):
     p, q = pair
     r = transport_plan(p, q)
     assert r.value == pytest.approx(ot.emd2(p.weights, q.weights, r.cost), abs=1e-12)
@@ -63,7 +63,7 @@ def test_assignments_equal_the_linear_program_and_have_potentials(pair):
 
 @fast
 @given(families(2, nc=2), st.randoms())
-def test_distance_is_zero_on_itself_symmetric_and_blind_to_order(pair, random):
+def test_distance_axioms(pair, random):
     p, q = pair
     assert mw2(p, p) == 0.0
     assert smw2(p, p) == 0.0
@@ -76,18 +76,18 @@ def test_distance_is_zero_on_itself_symmetric_and_blind_to_order(pair, random):
 
 @fast
 @given(families(3, nc=2))
-def test_triangle_inequality_for_a_fixed_beta(trio):
+def test_triangle_inequality(trio):
     p, q, r = trio
     assert smw2(p, r, beta=3.0) <= smw2(p, q, beta=3.0) + smw2(q, r, beta=3.0) + 1e-9
 
 
-def test_one_component_is_the_distance_of_gaussians():
+def test_one_component():
     p = Mixture([1.0], [[0.0, 0.0]], [[1.0, 2.0]])
     q = Mixture([1.0], [[3.0, 0.0]], [[1.0, 6.0]])
     assert mw2(p, q) == 5.0
 
 
-def test_equal_deviations_are_empirical_transport_of_the_means():
+def test_equal_deviations():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(7, 3)), rng.normal(size=(9, 3))
     p = Mixture(np.full(7, 1 / 7), x, np.ones_like(x))
@@ -95,13 +95,13 @@ def test_equal_deviations_are_empirical_transport_of_the_means():
     assert mw2(p, q, squared=True) == pytest.approx(ot.emd2([], [], ot.dist(x, y)))
 
 
-def test_a_translation_is_its_own_length():
+def test_translation():
     p = random_mixture(np.random.default_rng(0), 5, 3)
     q = Mixture(p.weights, p.means + np.array([3.0, 0.0, 4.0]), p.stds)
     assert mw2(p, q) == pytest.approx(5.0)
 
 
-def test_beta_max_is_the_largest_feature_cost():
+def test_beta_max():
     rng = np.random.default_rng(0)
     p, q = random_mixture(rng, 4, 2, 3), random_mixture(rng, 5, 2, 3)
     r = transport_plan(p, q, beta="max")
@@ -110,7 +110,7 @@ def test_beta_max_is_the_largest_feature_cost():
     assert np.allclose(r.cost, expected)
 
 
-def test_classes_are_matched_by_name_and_missing_ones_are_columns_of_zeros():
+def test_classes_match_by_name():
     p = Mixture([1.0], [[0.0]], [[1.0]], [[0.0, 1.0]], ["a", "b"])
     q = Mixture([1.0], [[0.0]], [[1.0]], [[1.0, 0.0]], ["b", "c"])
     assert smw2(p, q, beta=1.0) == 0.0
@@ -119,7 +119,7 @@ def test_classes_are_matched_by_name_and_missing_ones_are_columns_of_zeros():
 
 
 @pytest.mark.parametrize(("reg", "reg_m"), [(0.05, None), (0.05, 1.0), (0.2, 0.1)])
-def test_entropic_and_unbalanced_plans_are_pots(reg, reg_m):
+def test_entropic_and_unbalanced_equal_pot(reg, reg_m):
     rng = np.random.default_rng(0)
     p, q = random_mixture(rng, 5, 2), random_mixture(rng, 7, 2)
     r = transport_plan(p, q, reg=reg, reg_m=reg_m)
@@ -136,7 +136,7 @@ def test_entropic_and_unbalanced_plans_are_pots(reg, reg_m):
     assert r.n_iter > 0
 
 
-def test_less_entropy_tends_to_the_exact_plan():
+def test_small_entropy():
     rng = np.random.default_rng(1)
     p, q = random_mixture(rng, 4, 2), random_mixture(rng, 5, 2)
     exact = transport_plan(p, q).value
@@ -153,7 +153,7 @@ def test_warm_start_changes_nothing():
     assert warm.value == pytest.approx(cold.value, rel=1e-12)
 
 
-def test_two_thousand_components_are_solved_to_optimality():
+def test_two_thousand_components():
     rng = np.random.default_rng(0)
     p, q = random_mixture(rng, 2000, 3), random_mixture(rng, 2000, 3)
     r = transport_plan(p, q)
@@ -164,7 +164,7 @@ def test_two_thousand_components_are_solved_to_optimality():
 
 @fast
 @given(families(2, nc=2))
-def test_map_is_the_minimizer_of_the_distance_for_a_fixed_plan(pair):
+def test_map_minimizes_distance(pair):
     p, q = pair
     plan = transport_plan(p, q, beta=2.0).plan
     moved = barycentric_map(p, q, plan)
@@ -182,7 +182,7 @@ def test_map_is_the_minimizer_of_the_distance_for_a_fixed_plan(pair):
 
 @fast
 @given(families(2, nc=2))
-def test_wbt_onto_the_barycenter_itself_returns_it_and_swapped_labels_stay_swapped(pair):
+def test_map_onto_itself(pair):
     b = barycenter(pair).mixture
     unlabeled = Mixture(b.weights, b.means, b.stds)
     moved = barycentric_map(b, unlabeled, transport_plan(b, unlabeled).plan)
@@ -193,7 +193,7 @@ def test_wbt_onto_the_barycenter_itself_returns_it_and_swapped_labels_stay_swapp
     assert np.allclose(other.means, b.means)
 
 
-def test_map_divides_by_the_rows_own_mass():
+def test_map_divides_by_row_mass():
     p = Mixture([0.5, 0.5], [[0.0], [1.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
     q = Mixture([1.0], [[4.0]], [[2.0]])
     moved = barycentric_map(p, q, np.array([[0.25], [0.0]]))  # unbalanced; one row sends nothing
@@ -202,19 +202,19 @@ def test_map_divides_by_the_rows_own_mass():
     assert np.array_equal(moved.labels, p.labels)
 
 
-def test_weights_are_never_ignored():
+def test_weights_matter():
     p = Mixture([0.9, 0.1], [[0.0], [10.0]], [[1.0], [1.0]])
     q = Mixture([0.1, 0.9], [[0.0], [10.0]], [[1.0], [1.0]])
     assert mw2(p, q, squared=True) == pytest.approx(0.8 * 100.0)
 
 
-def test_distances_of_near_points_are_exact_at_large_offsets():
+def test_distances_of_near_points():
     a = np.array([[1e8, 1.0], [1e8 + 1.0, 2.0]])
     assert np.array_equal(squared_distances(a, a).diagonal(), [0.0, 0.0])
     assert squared_distances(a, a)[0, 1] == pytest.approx(2.0, rel=1e-12)
 
 
-def test_components_without_mass_are_allowed():
+def test_components_without_mass():
     p = Mixture([1.0, 0.0], [[0.0], [5.0]], [[1.0], [1.0]])
     q = Mixture([0.5, 0.5], [[1.0], [2.0]], [[1.0], [1.0]])
     r = transport_plan(p, q)
@@ -222,8 +222,8 @@ def test_components_without_mass_are_allowed():
     assert barycentric_map(p, q, r.plan).means.ravel().tolist() == [1.5, 5.0]
 
 
-def test_an_unsolved_program_is_an_error_not_a_warning(monkeypatch):
-    monkeypatch.setattr("mixda.transport._plans._MAX_PIVOTS", 3)
+def test_unsolved_program_raises(monkeypatch):
+    monkeypatch.setattr("mixda.transport._exact._MAX_PIVOTS", 3)
     rng = np.random.default_rng(0)
     with (
         pytest.warns(UserWarning, match="numItermax"),
@@ -239,24 +239,24 @@ def test_an_unsolved_program_is_an_error_not_a_warning(monkeypatch):
         ({"beta": "most"}, "beta must be"),
         ({"beta": np.nan}, "beta must be"),
         ({"reg": -1.0}, "reg must be"),
-        ({"reg_m": 1.0}, "needs reg > 0"),
+        ({"reg_m": 1.0}, "reg_m=1.0"),
         ({"reg": 0.1, "reg_m": 0.0}, "reg_m must be a positive number"),
-        ({"beta": 1.0}, "at least one mixture has none"),
+        ({"beta": 1.0}, "beta=1.0"),
     ],
 )
-def test_bad_arguments_get_a_sentence(arguments, message):
+def test_bad_arguments(arguments, message):
     p = Mixture([1.0], [[0.0]], [[1.0]])
     with pytest.raises(ValueError, match=message):
         transport_plan(p, p, **arguments)
 
 
-def test_different_features_get_a_sentence():
-    with pytest.raises(ValueError, match="different numbers of features"):
+def test_different_features():
+    with pytest.raises(ValueError, match=r"features.*\[1, 2\]"):
         mw2(Mixture([1.0], [[0.0]], [[1.0]]), Mixture([1.0], [[0.0, 1.0]], [[1.0, 1.0]]))
 
 
 @pytest.mark.parametrize("scale", [1e-50, 1e-12, 1e-8, 1e50])
-def test_exact_plans_do_not_depend_on_the_unit(scale):
+def test_plans_do_not_depend_on_the_unit(scale):
     def mixtures(unit):
         rng = np.random.default_rng(1)
         return [
@@ -279,7 +279,7 @@ def test_exact_plans_do_not_depend_on_the_unit(scale):
 
 
 @pytest.mark.parametrize("scale", [1e-10, 1e-7, 1.0, 1e5])
-def test_potentials_of_an_assignment_are_feasible_in_any_unit(scale):
+def test_assignment_potentials_are_feasible(scale):
     rng = np.random.default_rng(0)
     p, q = (random_mixture(rng, 20, 3, uniform=True) for _ in range(2))
     p, q = (Mixture(m.weights, scale * m.means, scale * m.stds) for m in (p, q))
@@ -293,20 +293,20 @@ def test_potentials_of_an_assignment_are_feasible_in_any_unit(scale):
 @pytest.mark.parametrize(
     "warm_start", ["x", (np.zeros(2), np.zeros(3)), (np.full(2, np.nan), np.zeros(2))]
 )
-def test_potentials_that_do_not_fit_are_refused(warm_start):
+def test_bad_warm_start(warm_start):
     p = Mixture([0.3, 0.7], [[0.0], [1.0]], [[1.0], [1.0]])
     with pytest.raises(ValueError, match="warm_start"):
         transport_plan(p, p, warm_start=warm_start)
 
 
-def test_an_entropy_too_small_to_converge_is_said_so():
+def test_sinkhorn_warns():
     p = Mixture([0.3, 0.7], [[0.0], [1.0]], [[1.0], [1.0]])
     q = Mixture([0.6, 0.4], [[0.0], [2.0]], [[1.0], [1.0]])
-    with pytest.warns(UserWarning, match="did not converge"):
+    with pytest.warns(UserWarning, match="reg"):
         transport_plan(p, q, reg=1e-300)
 
 
-def test_a_very_large_entropy_converges_to_the_independent_plan():
+def test_large_entropy():
     p = Mixture([0.3, 0.7], [[0.0], [1.0]], [[1.0], [1.0]])
     q = Mixture([0.6, 0.4], [[0.0], [2.0]], [[1.0], [1.0]])
     plan = transport_plan(p, q, reg=1e10).plan
@@ -314,18 +314,18 @@ def test_a_very_large_entropy_converges_to_the_independent_plan():
 
 
 @pytest.mark.parametrize("wrong", [{"reg": "a"}, {"reg": np.inf}, {"beta": None}])
-def test_numbers_are_asked_for_in_a_sentence(wrong):
+def test_numbers_are_required(wrong):
     p = Mixture([1.0], [[0.0]], [[1.0]], [[1.0]])
     with pytest.raises(ValueError, match="must be a non-negative number"):
         transport_plan(p, p, **wrong)
 
 
-def test_what_is_not_a_mixture_is_named():
-    with pytest.raises(ValueError, match="Mixture is needed, got ndarray"):
+def test_not_a_mixture():
+    with pytest.raises(ValueError, match=r"Mixture.*ndarray"):
         mw2(Mixture([1.0], [[0.0]], [[1.0]]), np.ones(3))
 
 
-def test_booleans_and_strings_are_different_kinds_of_classes():
+def test_boolean_and_string_classes():
     p = Mixture([1.0], [[0.0]], [[1.0]], [[1.0, 0.0]], [False, True])
     q = Mixture([1.0], [[0.0]], [[1.0]], [[1.0, 0.0]], ["a", "b"])
     with pytest.raises(ValueError, match="convert one"):

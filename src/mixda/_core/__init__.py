@@ -1,1 +1,1 @@
-"""Arrays, errors, files, progress and threads: what knows nothing of mixtures."""
+"""Types, validation, errors, files, progress and threads; independent of mixtures."""

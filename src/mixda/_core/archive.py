@@ -1,7 +1,7 @@
-"""The one file format of mixda: a NumPy .npz archive with a JSON header and a checksum, no pickles.
+"""The file format of mixda: a NumPy .npz archive with a JSON header and a checksum, no pickles.
 
-`write_archive` and `read_archive` move a header and arrays; `pack` and `unpack` turn frozen
-dataclasses into such a header and arrays and back. Reading never runs anything from the file.
+`write_archive` and `read_archive` write and read a header and arrays. `pack` and `unpack` convert
+frozen dataclasses to a header and arrays, and back. Reading never runs code from the file.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mixda._core.errors import MixdaError
 
 Arrays = dict[str, NDArray[Any]]
 
-_SMALL = 1 << 26  # bytes that a file may unpack to, whatever its own size; larger are not packed
-_LARGEST_RATIO = 100  # of unpacked bytes to bytes of the file, beyond that
-_KINDS = "biufU"  # of the dtypes we write: booleans, numbers, texts
-_JSON = (str, int, float, bool, type(None))
+_MAX_COMPRESSED_BYTES = 1 << 26  # of the contents; larger ones are stored without compression
+_MAX_COMPRESSION_RATIO = 100  # that is accepted for contents above that size
+_DTYPE_KINDS = "biufU"  # booleans, numbers and strings
+_JSON_SCALARS = (str, int, float, bool, type(None))
 
 
 def write_archive(path: str | Path, header: Mapping[str, Any], arrays: Arrays) -> None:
@@ -51,7 +51,7 @@ def write_archive(path: str | Path, header: Mapping[str, Any], arrays: Arrays) -
     header = {**header, "mixda": __version__}
     header["sha256"] = _digest(arrays, header)
     entries: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
-    small = sum(array.nbytes for array in entries.values()) <= _SMALL
+    small = sum(array.nbytes for array in entries.values()) <= _MAX_COMPRESSED_BYTES
     buffer = io.BytesIO()
     (np.savez_compressed if small else np.savez)(buffer, **entries)
     write_atomically(path, buffer.getvalue())
@@ -60,7 +60,7 @@ def write_archive(path: str | Path, header: Mapping[str, Any], arrays: Arrays) -
 def read_archive(path: str | Path, formats: Mapping[str, int]) -> tuple[dict[str, Any], Arrays]:
     """Return header and arrays of a file in one of the `formats` (name → newest known version).
 
-    Everything else (missing, foreign, cut off, damaged, newer) is a ValueError of one sentence.
+    A file that is missing, foreign, truncated, damaged or newer raises a `MixdaError`.
     """
     path = Path(path)
     arrays = _read_entries(path)
@@ -72,25 +72,26 @@ def read_archive(path: str | Path, formats: Mapping[str, int]) -> tuple[dict[str
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         known = False
     if not known:
-        raise MixdaError(f"{path} was not written by mixda; give a .gmm or .mixda file of mixda.")
+        raise MixdaError(f"{path} was not written by mixda; give a .gmm or .mixda file.")
     if name not in formats:
         wanted = " or ".join(sorted(formats))
-        raise MixdaError(f"{path} holds {name!r}, not {wanted!r}; mixda.load opens either kind.")
+        raise MixdaError(f"{path} holds {name!r}, not {wanted!r}; mixda.load opens both.")
     if version > formats[name]:
         raise MixdaError(
-            f"{path} has version {version} of its format, this mixda reads up to {formats[name]}; "
-            + _advice(header.get("mixda"))
+            f"{path} has version {version} of its format, but this mixda reads up to version "
+            f"{formats[name]}; {_advice(header.get('mixda'))}"
         )
-    covered = header if "mixda" in header else None  # version 1 of mixtures: arrays only
+    covered = header if "mixda" in header else None  # version 1 of mixtures covers arrays only
     if digest != _digest(arrays, covered):
         raise MixdaError(f"{path} is damaged (its checksum does not match); copy it again.")
     return header, arrays
 
 
 def pack(value: Any, kinds: Sequence[type]) -> tuple[Any, Arrays]:
-    """Return a value as a JSON tree and its arrays, named by where they stand in it.
+    """Return a value as a JSON tree and its arrays, named by their path in the tree.
 
-    Frozen dataclasses among `kinds`, arrays, tuples, JSON dictionaries and JSON scalars are known.
+    A value consists of frozen dataclasses among `kinds`, arrays, tuples, JSON dictionaries and
+    JSON scalars.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def pack(value: Any, kinds: Sequence[type]) -> tuple[Any, Arrays]:
 
 
 def unpack(tree: Any, arrays: Arrays, kinds: Sequence[type]) -> Any:
-    """Return the value that `pack` took apart; its classes check what they are given."""
+    """Return the value that was packed; its classes validate their arguments."""
     if isinstance(tree, list):
         return tuple(unpack(part, arrays, kinds) for part in tree)
     if not isinstance(tree, dict):
@@ -124,7 +125,7 @@ def unpack(tree: Any, arrays: Arrays, kinds: Sequence[type]) -> Any:
 
 
 def check_json(value: Any, name: str) -> dict[str, Any]:
-    """Return a deep copy of a dictionary as JSON keeps it; None is the empty one."""
+    """Return a deep copy of a dictionary of JSON values; None becomes an empty dictionary."""
     if value is None or value == {}:
         return {}
     try:
@@ -146,11 +147,11 @@ def _pack(value: Any, kinds: Sequence[type], path: str, arrays: Arrays) -> Any:
         return {"json": value}
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, _JSON):
+    if isinstance(value, _JSON_SCALARS):
         return value
     if type(value) not in kinds or not is_dataclass(value):
         known = ", ".join(kind.__name__ for kind in kinds)
-        raise MixdaError(f"{type(value).__name__} cannot be saved; known are {known}.")
+        raise MixdaError(f"{type(value).__name__} cannot be saved; supported types are {known}.")
     names = [field.name for field in fields(value)]
     parts = {name: _pack(getattr(value, name), kinds, _join(path, name), arrays) for name in names}
     return {"kind": type(value).__name__, "fields": parts}
@@ -172,7 +173,7 @@ def _digest(arrays: Arrays, header: Mapping[str, Any] | None) -> str:
 
 
 def _advice(version: Any) -> str:
-    """Say which mixda opens a newer file, if the file names one."""
+    """Tell which version of mixda opens a newer file, if the file names one."""
     if isinstance(version, str) and re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", version):
         return f"upgrade to open it: pip install 'mixda>={version}'."
     return "upgrade mixda to open it."
@@ -191,9 +192,9 @@ def _read_entries(path: Path) -> Arrays:
     except OSError as error:
         if error.errno is not None and error.strerror:
             raise MixdaError(f"{path} cannot be read: {error.strerror}.") from None
-        raise MixdaError(f"{path} is damaged or not a file of mixda.") from None
+        raise MixdaError(f"{path} is damaged or is not a file of mixda.") from None
     except zipfile.BadZipFile:
-        raise MixdaError(f"{path} is not a file of mixda, or is cut off.") from None
+        raise MixdaError(f"{path} is not a file of mixda, or it is truncated.") from None
     except _ForeignError as error:
         raise MixdaError(f"{path} is not a file of mixda: {error}.") from None
     except Exception as error:  # a damaged archive can fail anywhere in zlib, struct or ast
@@ -201,23 +202,23 @@ def _read_entries(path: Path) -> Arrays:
 
 
 class _ForeignError(Exception):
-    """What an archive holds that ours never do."""
+    """Contents that mixda never writes."""
 
 
 def _check_sizes(entries: Sequence[zipfile.ZipInfo], file_size: int) -> None:
-    """Refuse archives that unpack to absurd sizes, before anything is unpacked."""
+    """Reject archives that would unpack to an absurd size, before anything is unpacked."""
     if len({entry.filename for entry in entries}) != len(entries):
-        raise _ForeignError("it holds two entries of one name")
+        raise _ForeignError("it holds two entries with the same name")
     total = sum(entry.file_size for entry in entries)
-    if total > max(_SMALL, _LARGEST_RATIO * file_size):
+    if total > max(_MAX_COMPRESSED_BYTES, _MAX_COMPRESSION_RATIO * file_size):
         raise _ForeignError(f"its {file_size} bytes would unpack to {total}")
-    strangers = [entry.filename for entry in entries if not entry.filename.endswith(".npy")]
-    if strangers:
-        raise _ForeignError(f"it holds {strangers[0][:40]!r}")
+    others = [entry.filename for entry in entries if not entry.filename.endswith(".npy")]
+    if others:
+        raise _ForeignError(f"it holds {others[0][:40]!r}")
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    """Read one .npy entry whose shape must account for all of its bytes."""
+    """Read one .npy entry; its shape must match its number of bytes."""
     data = archive.read(entry)
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
@@ -226,10 +227,12 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
         (2, 0): np.lib.format.read_array_header_2_0,
     }[version]
     shape, by_columns, dtype = read_header(stream)
-    if dtype.kind not in _KINDS:
+    if dtype.kind not in _DTYPE_KINDS:
         raise _ForeignError(f"{entry.filename[:40]!r} holds values of dtype {str(dtype)[:40]}")
     if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise _ForeignError(f"{entry.filename[:40]!r} does not hold as many values as it says")
+        raise _ForeignError(
+            f"{entry.filename[:40]!r} does not hold as many values as its header says"
+        )
     order: Any = "F" if by_columns else "C"
     array: NDArray[Any] = np.ndarray(shape, dtype, data, stream.tell(), order=order)
     return array

@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, never half of one."""
+"""Atomic writes: a reader sees the old file or the new one, never a part of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixda._core.errors import MixdaError
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write `data` to a temporary name beside `path`, flush it to the disk, and rename it.
+    """Write `data` to a temporary file next to `path`, flush it to disk, and rename it.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Give a file to write to that takes the place of `path` at the end, if nothing was raised.
+    """Open a temporary file that replaces `path` at the end of the block, unless it raises.
 
     Examples
     --------

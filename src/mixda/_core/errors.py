@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class MixdaError(ValueError):
-    """Something about the input is wrong; the message says what, what is accepted, and what to do.
+    """Invalid input. The message says what was given, what is accepted, and what to do.
 
-    The command line turns it into one sentence and exit code 2. Any other exception is a bug.
+    The command line prints the message and exits with code 2. Any other exception is a bug.
 
     Examples
     --------

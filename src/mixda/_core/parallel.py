@@ -1,4 +1,4 @@
-"""An ordered map over threads, for work that spends its time outside of Python."""
+"""An ordered map over threads, for work that releases the GIL."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Map = Callable[..., Iterable[Any]]
 
 
 @contextmanager
-def thread_map(worth_it: bool) -> Iterator[Map]:
-    """Yield an ordered ``map`` with as many threads as BLAS would use, each with its own BLAS.
+def thread_map(enabled: bool) -> Iterator[Map]:
+    """Yield an ordered ``map`` over as many threads as BLAS would use, each with one BLAS thread.
 
-    Work that is not worth it stays in this thread. Results come in order, so what is made of them
-    does not depend on the number of threads.
+    If `enabled` is false, the work stays in the calling thread. Results are ordered, so they do not
+    depend on the number of threads.
 
     Examples
     --------
     >>> from mixda._core.parallel import thread_map
-    >>> with thread_map(worth_it=True) as run:
+    >>> with thread_map(enabled=True) as run:
     ...     list(run(abs, [-2, -1]))
     [2, 1]
     """
     n_threads = 1
-    if worth_it:
+    if enabled:
         blas = _blas()
         n_threads = max((library["num_threads"] for library in blas.info()), default=1)
         n_threads = min(n_threads, os.cpu_count() or 1)
@@ -42,5 +42,5 @@ def thread_map(worth_it: bool) -> Iterator[Map]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Return the BLAS of numpy and scipy; to look for it takes milliseconds."""
+    """Return the controller of the BLAS libraries; finding them takes milliseconds."""
     return ThreadpoolController().select(user_api="blas")

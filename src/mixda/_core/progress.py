@@ -1,4 +1,4 @@
-"""A progress line on a terminal; silence in a pipe."""
+"""A progress bar on terminals; nothing is printed elsewhere."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from types import TracebackType
 
 
 class Progress:
-    """One line that is rewritten at most ten times a second.
+    """One line that is rewritten at most ten times per second.
 
     Examples
     --------
     >>> from mixda._core.progress import Progress
     >>> with Progress(10, "working", verbose=False) as progress:
-    ...     progress.update(3, "going well")
+    ...     progress.update(3, "loss 0.3")
     """
 
     def __init__(self, total: int, what: str, verbose: bool) -> None:
@@ -26,7 +26,7 @@ class Progress:
         return self
 
     def update(self, done: int, note: str = "") -> None:
-        """Show that `done` of the total is done."""
+        """Show that `done` units of the total are done."""
         now = time.monotonic()
         if not self._shown or (now - self._last < 0.1 and done < self._total):
             return

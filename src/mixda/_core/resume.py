@@ -1,4 +1,4 @@
-"""The file that lets a killed computation go on: arrays in a .npz, never a pickle."""
+"""Files from which an interrupted computation resumes: arrays in a .npz, never a pickle."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 
 from mixda._core.atomic import write_atomically
 from mixda._core.errors import MixdaError
+from mixda._core.typing import PathArgument
 
 T = TypeVar("T")
-Folder = str | os.PathLike[str]
+Folder = PathArgument
 
-_NAME = re.compile(r"[0-9a-f]{64}\.(gmm|dictionary)")
+_CACHE_FILE = re.compile(r"[0-9a-f]{64}\.(gmm|dictionary)")
 
 
 def fingerprint(arrays: Iterable[Any], settings: Any) -> str:
-    """Return 64 hexadecimal digits that tell one problem from another.
+    """Return 64 hexadecimal digits that identify a problem: its arrays and its settings.
 
     Examples
     --------
@@ -43,16 +44,16 @@ def fingerprint(arrays: Iterable[Any], settings: Any) -> str:
 
 
 class ResumeFile:
-    """Arrays of one problem under one path; a file of another problem is refused."""
+    """Arrays of one problem under one path; a file of another problem raises an error."""
 
     def __init__(self, path: str | Path, arrays: Iterable[Any], settings: Any) -> None:
         self.path = Path(path)
         self.problem = fingerprint(arrays, settings)
-        if not os.access(self.path.parent, os.W_OK):  # now, not after hours of work
-            raise MixdaError(f"{self.path} cannot be written; choose a folder that you may write.")
+        if not os.access(self.path.parent, os.W_OK):  # fail now, not after hours
+            raise MixdaError(f"{self.path} cannot be written; choose a writable folder.")
 
     def load(self, unpack: Callable[[dict[str, NDArray[Any]]], T]) -> T | None:
-        """Return what `unpack` makes of what was saved last, or None if there is no file."""
+        """Return the arrays saved last, unpacked, or None if there is no file."""
         if not self.path.exists():
             return None
         try:
@@ -75,26 +76,26 @@ class ResumeFile:
         write_atomically(self.path, buffer.getvalue())
 
     def remove(self) -> None:
-        """Delete the file: the work has ended."""
+        """Delete the file because the computation has ended."""
         self.path.unlink(missing_ok=True)
 
 
-def open_kept(folder: Folder) -> Path:
-    """Make the folder if it is not there."""
+def open_cache_folder(folder: PathArgument) -> Path:
+    """Create the folder if it does not exist."""
     try:
         Path(folder).mkdir(exist_ok=True)
     except OSError as error:
         raise MixdaError(
-            f"{folder} cannot be the folder of a checkpoint: {error.strerror}."
+            f"{folder} cannot be used as the checkpoint folder: {error.strerror}."
         ) from None
     return Path(folder)
 
 
 @contextmanager
-def keeping(folder: Folder) -> Iterator[Path]:
-    """Delete what was kept as soon as all is done; what was stopped finds it again.
+def cache_until_done(folder: PathArgument) -> Iterator[Path]:
+    """Delete the cached files once the block ends; an interrupted block leaves them for the next.
 
-    Files of others are left alone, and so is the folder if there are any.
+    Other files are left alone, and so is a folder that contains any.
     """
     folder = Path(folder)
     done = False
@@ -102,8 +103,11 @@ def keeping(folder: Folder) -> Iterator[Path]:
         yield folder
         done = True
     finally:
-        kept = [path for path in folder.glob("*") if _NAME.fullmatch(path.name)]
-        for path in kept if done else []:
+        cached = [path for path in folder.glob("*") if _CACHE_FILE.fullmatch(path.name)]
+        for path in cached if done else []:
             path.unlink()
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+open_kept, keeping = open_cache_folder, cache_until_done  # former names

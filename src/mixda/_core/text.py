@@ -1,4 +1,4 @@
-"""Names in a row, from and for people. Light to import, as the command line does it first."""
+"""Lists of names and counts in messages. Light to import, because the command line needs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def listed(names: Sequence[Any], most: int = 12) -> str:
-    """Return names in a row, the first of them if there are many.
+    """Return comma-separated names, cut off after the first `most`.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def listed(names: Sequence[Any], most: int = 12) -> str:
 
 
 def split_names(values: Sequence[str] | None) -> list[str] | None:
-    """Return the names of options that may be repeated and hold several, comma-separated.
+    """Return the names in repeated command-line options, each of which may hold several.
 
     Examples
     --------
@@ -28,12 +28,12 @@ def split_names(values: Sequence[str] | None) -> list[str] | None:
     >>> split_names(["a, b", "c"])
     ['a', 'b', 'c']
     """
-    found = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
-    return found or None
+    names = [name.strip() for value in values or () for name in value.split(",")]
+    return [name for name in names if name] or None
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun.
+    """Return a count with its noun, singular or plural.
 
     Examples
     --------

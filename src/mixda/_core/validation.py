@@ -1,4 +1,4 @@
-"""Checks at the border: each turns a mistake into one sentence for the person who made it."""
+"""Validation of arguments: invalid input raises a `MixdaError` that tells what to do."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array as Array
+from mixda._core.typing import Codes
+from mixda._core.typing import Floats as Floats
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating[Any]]  # float64, or float32 where only products need it
+LARGEST = 1e60  # accepted magnitude; deviations are at least 1 / LARGEST: powers stay finite
 
-LARGEST = 1e60  # and one over it the least deviation: fourth powers and ratios stay finite
-
-_ACCEPTED_KINDS = "fiub"
-_ROUNDING = 1e-12  # error of a sum of probabilities that is left as it is
+_NUMERIC_KINDS = "fiub"  # of dtypes: floats, integers, booleans
+_MAX_SUM_ERROR = 1e-12  # of probabilities that are not renormalized
 
 
 def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
     """Return `value` as a finite, C-ordered float64 array of `ndim` dimensions."""
     if hasattr(value, "toarray"):
-        raise MixdaError(f"{name} is a sparse matrix; give a dense one, {name}.toarray().")
+        raise MixdaError(f"{name} is a sparse matrix; pass a dense array, {name}.toarray().")
     if np.ma.is_masked(value):
         raise MixdaError(f"{name} has masked values; remove or fill them first.")
     try:
         array = np.asarray(value)
     except ValueError:
-        raise MixdaError(f"{name} has rows of different lengths; give a rectangle.") from None
+        raise MixdaError(
+            f"{name} has rows of different lengths; pass a rectangular array."
+        ) from None
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise MixdaError(
-                f"{name} holds values that are not numbers; encode or drop those columns first."
+                f"{name} contains values that are not numbers; encode or drop these columns first."
             ) from None
-    if array.dtype.kind not in _ACCEPTED_KINDS:
+    if array.dtype.kind not in _NUMERIC_KINDS:
         raise MixdaError(f"{name} must be real numbers, got an array of dtype {array.dtype}.")
     if array.ndim != ndim:
         raise MixdaError(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
@@ -50,12 +52,12 @@ def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
 
 
 def check_magnitude(array: Array, name: str) -> None:
-    """Refuse numbers whose powers overflow."""
+    """Raise if values are so large that their powers overflow."""
     largest = max(array.max(initial=0.0), -array.min(initial=0.0))
     if largest > LARGEST:
         raise MixdaError(
             f"{name} has values up to {largest:.3g}, whose powers overflow; rescale it "
-            f"(numbers up to {LARGEST:.0e} are accepted)."
+            f"(values up to {LARGEST:.0e} are accepted)."
         )
 
 
@@ -73,7 +75,7 @@ def check_X(X: ArrayLike, name: str = "X", n_features: int | None = None) -> Arr
 
 
 def check_simplex(value: ArrayLike, name: str, size: int | None = None) -> Array:
-    """Return a probability vector: non-negative, summing to one; small errors of it are undone."""
+    """Return a probability vector: non-negative, and renormalized if its sum is nearly one."""
     array = check_array(value, name, ndim=1)
     if size is not None and array.shape[0] != size:
         raise MixdaError(f"{name} must have length {size}, got {array.shape[0]}.")
@@ -83,11 +85,11 @@ def check_simplex(value: ArrayLike, name: str, size: int | None = None) -> Array
             f"minimum {array.min(initial=np.inf):.6g}; divide by the sum."
         )
     total = array.sum()
-    return array if abs(total - 1.0) <= _ROUNDING else array / total
+    return array if abs(total - 1.0) <= _MAX_SUM_ERROR else array / total
 
 
 def check_names(values: Any, name: str) -> NDArray[Any]:
-    """Return names of classes as one array of strings or of finite numbers, shape (n,)."""
+    """Return class names as an array of strings or of finite numbers, shape (n,)."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
@@ -95,9 +97,7 @@ def check_names(values: Any, name: str) -> NDArray[Any]:
                 raise MixdaError
             array = np.array(array.tolist())
     except ValueError:
-        raise MixdaError(
-            f"{name} must be a list of strings or of numbers, all of one kind."
-        ) from None
+        raise MixdaError(f"{name} must be a list of strings or of numbers, not of both.") from None
     if array.ndim != 1 or array.dtype.kind not in "biufU":
         raise MixdaError(
             f"{name} must be a list of strings or of numbers, got an array of shape "
@@ -109,7 +109,7 @@ def check_names(values: Any, name: str) -> NDArray[Any]:
 
 
 def check_positive_int(value: Any, name: str) -> int:
-    """Return a count of at least one."""
+    """Return an integer of at least one."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
         raise MixdaError(f"{name} must be a positive integer, got {value!r}.")
     return int(value)
@@ -124,7 +124,10 @@ def check_number(
     above: bool = False,
     also: str = "",
 ) -> float:
-    """Return a finite number from `least` (or `above` it) to `most`; `also` names other choices."""
+    """Return a finite number between `least` (excluded if `above`) and `most`.
+
+    `also` names other accepted values in the message.
+    """
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and least <= value <= most) or (above and value == least):
         kind = "positive" if above or least > 0 else "non-negative"
@@ -135,7 +138,7 @@ def check_number(
 
 
 def check_tol(tol: Any) -> float:
-    """Return a relative change at which to stop; a negative one, also -inf, means never."""
+    """Return the relative change at which to stop; a negative number or -inf means never."""
     if not isinstance(tol, (int, float, np.number)) or np.isnan(tol):
         raise MixdaError(f"tol must be a number, got {tol!r}.")
     return float(tol)
@@ -163,8 +166,8 @@ def check_random_state(random_state: Any) -> np.random.Generator:
     )
 
 
-def encode_classes(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Names of the classes and, for each sample, the place of its class among them."""
+def encode_classes(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], Codes]:
+    """Return the class names and, for each sample, the position of its class among them."""
     y = check_names(y, "y")
     if len(y) != n:
         raise MixdaError(f"y has length {len(y)}, but X has {n} samples.")
@@ -175,9 +178,11 @@ def encode_classes(y: Any, classes: Any, n: int) -> tuple[NDArray[Any], NDArray[
     if (names.dtype.kind == "U") != (present.dtype.kind == "U"):
         raise MixdaError("y and classes must both be strings or both be numbers.")
     if len(np.unique(names)) != len(names):
-        raise MixdaError(f"classes must be different names, got {names.tolist()!r}.")
+        raise MixdaError(f"classes must be distinct names, got {names.tolist()!r}.")
     unknown = np.setdiff1d(present, names)
     if unknown.size:
-        raise MixdaError(f"y holds {unknown.tolist()!r}, not among classes {names.tolist()!r}.")
+        raise MixdaError(
+            f"y contains {unknown.tolist()!r}, which is not among classes={names.tolist()!r}."
+        )
     order = np.argsort(names)
     return names, order[np.searchsorted(names, present, sorter=order)][codes]

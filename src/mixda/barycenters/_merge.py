@@ -1,11 +1,12 @@
-"""A mixture that follows a stream: new components come in, the nearest ones merge."""
+"""Merging mixtures of a stream into one of bounded size."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_positive_int
+from mixda._core.typing import Array
+from mixda._core.validation import check_positive_int
 from mixda.mixture import Mixture
 from mixda.transport import check_same_features, features, squared_distances
 
@@ -13,21 +14,22 @@ from mixda.transport import check_same_features, features, squared_distances
 def merge_mixtures(
     memory: Mixture, batch: Mixture, *, share: float, max_components: int
 ) -> Mixture:
-    r"""Add the components of a batch to a memory, and merge until few enough are left.
+    r"""Add the components of a batch to a memory and merge the closest until few enough are left.
 
-    The closest pair in W2 becomes its Wasserstein barycenter,
+    The pair that is closest in W2 is replaced by its Wasserstein barycenter,
 
     .. math:: p = p_1 + p_2, \quad m = \frac{p_1 m_1 + p_2 m_2}{p}, \quad
               s = \frac{p_1 s_1 + p_2 s_2}{p},
 
-    again and again. Standard deviations are averaged, so a merge does not inflate them.
+    until `max_components` are left. Standard deviations are averaged, so merging does not inflate
+    them.
 
     Parameters
     ----------
     memory, batch : Mixture
-        Over the same features; labels are dropped.
+        With the same features. Labels are dropped.
     share : float in (0, 1]
-        Mass of the batch in the result.
+        Weight of the batch in the result.
     max_components : int
 
     Returns
@@ -47,7 +49,7 @@ def merge_mixtures(
     names = check_same_features([memory, batch])
     check_positive_int(max_components, "max_components")
     if not 0.0 < share <= 1.0:
-        raise MixdaError(f"share must be above 0 and at most 1, got {share!r}.")
+        raise MixdaError(f"share must be greater than 0 and at most 1, got {share!r}.")
     points = np.vstack([features(memory), features(batch)])
     weights = np.concatenate([(1.0 - share) * memory.weights, share * batch.weights])
     points, weights = points[weights > 0], weights[weights > 0]
@@ -60,9 +62,9 @@ def merge_mixtures(
         points[i] = (weights[i] * points[i] + weights[j] * points[j]) / total
         weights[i] = total
         alive[j] = False
-        fresh: Array = np.where(alive, ((points - points[i]) ** 2).sum(axis=1), np.inf)
-        fresh[i] = np.inf
-        distances[i], distances[:, i] = fresh, fresh
+        to_merged: Array = np.where(alive, ((points - points[i]) ** 2).sum(axis=1), np.inf)
+        to_merged[i] = np.inf
+        distances[i], distances[:, i] = to_merged, to_merged
         distances[j], distances[:, j] = np.inf, np.inf
     d = memory.n_features
     weights = weights[alive] / weights[alive].sum()

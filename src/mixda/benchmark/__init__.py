@@ -1,6 +1,6 @@
-"""Benchmarks: tasks × methods × seeds, resumable, with tables and figures against the paper.
+"""Resumable benchmarks of methods on suites of tasks, with tables and figures as in the paper.
 
-`run` writes one file per cell into a folder; `table`, `compare` and `figure` read that folder.
+`run` writes one file per cell into a folder; `table`, `compare` and `figure` read the folder.
 """
 
 from mixda.benchmark._cells import Cell, read_records
@@ -12,14 +12,16 @@ from mixda.benchmark._runner import RunSummary, run
 from mixda.benchmark._suites import ABLATIONS, SUITES
 from mixda.benchmark._summary import (
     Ranking,
+    ResultTable,
     Row,
-    Table,
     critical_difference,
     rank_accuracies,
     rank_methods,
     summarize,
 )
 from mixda.benchmark._tables import compare, table
+
+Table = ResultTable  # the name before 0.2
 
 __all__ = [
     "ABLATIONS",
@@ -28,6 +30,7 @@ __all__ = [
     "SUITES",
     "Cell",
     "Ranking",
+    "ResultTable",
     "Row",
     "RunSummary",
     "Table",

@@ -1,8 +1,7 @@
-"""A cell of a benchmark, one JSON file each: written whole when it ends, found again by its key.
+"""The cells of a benchmark and their JSON files, named by a key.
 
-The key is a digest of what decides the outcome: data, features and how they are made, and all
-hyper-parameters, defaults included. So another setting or a new default is another cell, and a
-finished cell is never run twice.
+The key is a digest of everything that determines the outcome: data, features and their recipe, and
+all hyper-parameters including defaults. A finished cell is therefore never run twice.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from mixda._core.errors import MixdaError
 from mixda.benchmark._entries import METHODS
 
 _FOLDERS = ("cells", "features")
-_STALE = 3600.0  # seconds after which a temporary file of a killed run is rubbish
+_STALE_AFTER_SECONDS = 3600.0  # for temporary files of killed runs
 _TEMPORARY = re.compile(r"\..+\.(json|npz)\.[a-z0-9_]{8}")  # as write_atomically names them
 _ERROR = ".error.json"
-_OPTIONAL = {"parameters", "recipe"}  # cells of older runs lack them
-# what tables and figures take: numbers by experiment and by ablation, and the rest
+_OPTIONAL = {"parameters", "recipe"}  # missing in cells of older runs
+# entries that tables and figures need: numbers by experiment and by ablation, then others
 _NUMBERS = {"accuracy": ("accuracy",), "interpolation": ("accuracy",), "trajectory": ()}
 _DRAWN = {"lighter": ("size",), "faster": ("learn_seconds", "fit_seconds", "fit_cpu_seconds")}
 _PARTS: dict[str, dict[str, Any]] = {
@@ -39,29 +38,29 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """What decides an outcome.
+    """Everything that determines an outcome.
 
     Attributes
     ----------
     suite : str
-        Name of the suite or ablation; of your own data, the name of the file or folder, marked
-        as own.
+        Name of the suite or ablation; for your own data, the name of the file or folder, marked as
+        such.
     data, features, rows, fingerprint
-        Where the samples come from (the suite itself, but for ablations), how they become
-        features, how many rows of a domain are kept (None: all), and a digest of the arrays.
+        Origin of the samples (the suite itself, except for ablations), kind of features, maximum
+        number of rows per domain (None: all), and a digest of the arrays.
     target, method : str
     seed : int
-        Of the method; the held-out fold is ``seed % n_folds``.
+        Seed of the method; the held-out fold is ``seed % n_folds``.
     settings : dict
         Hyper-parameters that differ from the method's defaults.
     head : str or None
-        Classifier that is trained on samples of a target mixture, if the method makes one.
+        Classifier trained on samples of the target mixture, if the method has one.
     experiment : str
         "accuracy", "interpolation" or "trajectory".
     parameters : dict
-        All hyper-parameters of the method that a file can hold, defaults included.
+        All hyper-parameters of the method that JSON can represent, including defaults.
     recipe : str
-        Version of the way from samples to features and folds.
+        Version of the computation of features and folds.
 
     Examples
     --------
@@ -88,31 +87,31 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Name of the cell's file, without its ending."""
+        """Name of the file of the cell, without its suffix."""
         name = "-".join(slug(word) for word in (self.suite, self.target, self.method))
         return f"{name}-s{self.seed}-{digest(asdict(self))}"
 
 
 def digest(value: Any) -> str:
-    """Twelve hexadecimal digits of anything that JSON can hold."""
+    """Hash a JSON value to twelve hexadecimal digits."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def slug(text: str) -> str:
-    """Letters, digits and dashes of a name, for a file."""
+    """Reduce a name to letters, digits and dashes, for a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40] or "x"
 
 
 def check_folder(out: str | Path) -> Path:
-    """Return the folder to write to; an empty text would be the one where one happens to be."""
+    """Return the output folder; an empty string, which would mean the current one, is refused."""
     if not str(out).strip():
-        raise MixdaError("out is empty; name a folder (. for this one), or leave it out.")
+        raise MixdaError("out is empty. Pass a folder ('.' for the current one), or omit it.")
     return Path(out)
 
 
 def is_done(folder: Path, cell: Cell) -> bool:
-    """Whether the cell has been finished in this folder; one that is damaged has not."""
+    """Return whether a cell is finished and its file undamaged."""
     path = _path(folder, cell)
     try:
         return path.is_file() and "error" not in _read(path)
@@ -121,13 +120,13 @@ def is_done(folder: Path, cell: Cell) -> bool:
 
 
 def write_result(folder: Path, cell: Cell, outcome: Record) -> None:
-    """Write a finished cell, and forget that it ever failed."""
+    """Write a finished cell and remove its error file."""
     _write(_path(folder, cell), {"cell": asdict(cell), **outcome})
     _error_path(folder, cell).unlink(missing_ok=True)
 
 
 def write_error(folder: Path, cell: Cell, outcome: Record) -> None:
-    """Write why a cell failed; it is tried again in the next run."""
+    """Write the error of a failed cell, which the next run tries again."""
     _write(_error_path(folder, cell), {"cell": asdict(cell), **outcome})
 
 
@@ -145,22 +144,26 @@ def read_records(folder: str | Path) -> list[Record]:
     >>> read_records("no/such/run")
     Traceback (most recent call last):
     ...
-    ValueError: no/such/run holds no benchmark run; give the folder that ... --out made.
+    mixda._core.errors.MixdaError: no/such/run contains no benchmark run. Pass ...
     """
     cells = Path(folder) / "cells"
     records = [_read(path) for path in sorted(cells.glob("*.json"))]
     if not records:
         raise MixdaError(
-            f"{folder} holds no benchmark run; give the folder that mixda bench run … --out made."
+            f"{folder} contains no benchmark run. Pass the folder given as out, or --out of "
+            "mixda bench run."
         )
     finished = {digest(record["cell"]) for record in records if "error" not in record}
     return [r for r in records if "error" not in r or digest(r["cell"]) not in finished]
 
 
 def sweep(folder: Path) -> None:
-    """Remove temporary files that a killed run left long ago."""
+    """Remove old temporary files of killed runs."""
     for path in (path for name in _FOLDERS for path in (folder / name).glob(".*")):
-        if _TEMPORARY.fullmatch(path.name) and time.time() - path.stat().st_mtime > _STALE:
+        if (
+            _TEMPORARY.fullmatch(path.name)
+            and time.time() - path.stat().st_mtime > _STALE_AFTER_SECONDS
+        ):
             path.unlink(missing_ok=True)
 
 
@@ -175,13 +178,13 @@ def _error_path(folder: Path, cell: Cell) -> Path:
 def _read(path: Path) -> Record:
     try:
         record = json.loads(path.read_bytes())
-        known = _is_cell(record["cell"]) and _is_outcome(record)
+        valid = _is_cell(record["cell"]) and _is_outcome(record)
     except (ValueError, TypeError, KeyError, AttributeError):
-        known = False
-    if not known:
+        valid = False
+    if not valid:
         raise MixdaError(
-            f"{path} is no cell of a benchmark, or it is damaged, or of another version of mixda; "
-            "remove it."
+            f"{path} is not a benchmark cell, is damaged, or is from another version of mixda. "
+            "Remove it."
         )
     return dict(record)
 
@@ -200,7 +203,7 @@ def _is_cell(cell: Record) -> bool:
 
 
 def _is_outcome(record: Record) -> bool:
-    """Say whether a record holds what tables and figures take from it."""
+    """Return whether a record has the entries that tables and figures need."""
     dated = isinstance(record.get("date", ""), str)
     if "error" in record:
         return dated and isinstance(record["error"], str)

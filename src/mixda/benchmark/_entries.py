@@ -1,6 +1,6 @@
-"""The compared methods by name, with the hyper-parameters that a user sets, and their predictions.
+"""The methods of a benchmark, read from the registry `mixda.estimators.METHODS`.
 
-Names are looked up when a method is made, so that torch is loaded only for those that need it.
+Classes are loaded when a method is created, so that torch is loaded only if needed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Settings = dict[str, dict[str, Any]]
 
 
 class Entry(NamedTuple):
-    """A row of the tables: a method and the parameters that it is always given."""
+    """A row of the tables: a method and its fixed parameters."""
 
     method: Method
     fixed: Mapping[str, Any]
 
     @property
     def mixture(self) -> bool:
-        """Whether the outcome is a labeled mixture, on which a head can be trained."""
+        """Whether the result is a labeled mixture, on which a head can be trained."""
         return self.method.mixture
 
     @property
     def oracle(self) -> bool:
-        """Whether it uses target labels: an upper bound."""
+        """Whether the method uses target labels and is thus an upper bound."""
         return self.method.oracle
 
 
@@ -51,9 +51,9 @@ _NAMES = {name.lower().replace("-", ""): name for name in METHODS}
 
 
 def check_methods(names: Iterable[str]) -> list[str]:
-    """Return known methods in the given order; upper and lower case and dashes do not matter.
+    """Return the names of methods in the given order, ignoring case and dashes.
 
-    The word ``all`` stands for every method.
+    ``all`` stands for all methods.
 
     Examples
     --------
@@ -61,23 +61,23 @@ def check_methods(names: Iterable[str]) -> list[str]:
     >>> check_methods(["gmm-wbt", "WJDOT"])
     ['GMMWBT', 'WJDOT']
     """
-    found: list[str] = []
+    chosen: list[str] = []
     for name in names:
         if name.strip().lower() == "all":
-            found += [known for known in METHODS if known not in found]
+            chosen += [known for known in METHODS if known not in chosen]
             continue
         known = _NAMES.get(name.strip().lower().replace("-", ""))
         if known is None:
-            raise MixdaError(f"there is no method {name!r}; there are {', '.join(METHODS)}.")
-        if known not in found:
-            found.append(known)
-    if not found:
-        raise MixdaError(f"no method was given; there are {', '.join(METHODS)}.")
-    return found
+            raise MixdaError(f"methods must be among {', '.join(METHODS)}, got {name!r}.")
+        if known not in chosen:
+            chosen.append(known)
+    if not chosen:
+        raise MixdaError(f"methods is empty. Choose among {', '.join(METHODS)}.")
+    return chosen
 
 
 def parse_settings(assignments: Iterable[str]) -> Settings:
-    """Read ``METHOD.parameter=value`` with a JSON value (a bare word is a string).
+    """Parse ``METHOD.parameter=value`` with a JSON value (a bare word is a string).
 
     Examples
     --------
@@ -91,7 +91,8 @@ def parse_settings(assignments: Iterable[str]) -> Settings:
         method, dot, parameter = left.strip().partition(".")
         if not (equals and dot and parameter):
             raise MixdaError(
-                f"a setting reads METHOD.parameter=value, as GMMDaDiL.n_atoms=4, got {text!r}."
+                "A setting must be METHOD.parameter=value, such as GMMDaDiL.n_atoms=4, "
+                f"got {text!r}."
             )
         try:
             parsed = json.loads(value)
@@ -106,18 +107,20 @@ def make_method(name: str, settings: Mapping[str, Any], seed: int) -> Any:
     entry = METHODS[name]
     try:
         estimator = entry.method.load()
-    except ImportError as error:  # torch, with what to do about it
+    except ImportError as error:  # of torch; the message says how to install it
         raise MixdaError(str(error)) from None
     model = estimator()
     accepted = sorted(set(model.get_params()) - {"random_state", *entry.fixed})
     for parameter in settings:
         if parameter not in accepted:
-            raise MixdaError(f"{name} has no setting {parameter!r}; it has {', '.join(accepted)}.")
+            raise MixdaError(
+                f"settings of {name} must be among {', '.join(accepted)}, got {parameter!r}."
+            )
     return model.set_params(random_state=seed, **{**entry.fixed, **settings})
 
 
 def without_defaults(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that differ from a method's defaults: the others are no other method.
+    """Return the settings that differ from the defaults of a method.
 
     Examples
     --------
@@ -134,12 +137,12 @@ def without_defaults(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_equal(value: Any, default: Any) -> bool:
-    """Say whether two settings mean the same; 1 is 1.0, but not True."""
+    """Return whether two settings are equal; 1 equals 1.0 but not True."""
     return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
-    """Return all hyper-parameters of an estimator that a file can hold, but not its seed or folder.
+    """Return the hyper-parameters of an estimator as JSON values, without seed and checkpoint.
 
     Examples
     --------
@@ -147,23 +150,23 @@ def parameters_of(model: Any) -> dict[str, Any]:
     >>> parameters_of(make_method("JCPOT", {"reg": 0.1}, 0))["reg"]
     0.1
     """
-    found = {}
+    parameters = {}
     for name, value in model.get_params(deep=False).items():
         if name not in ("random_state", "checkpoint"):
             try:
-                found[name] = json.loads(json.dumps(value))
+                parameters[name] = json.loads(json.dumps(value))
             except (TypeError, ValueError):
-                found[name] = type(value).__name__
-    return found
+                parameters[name] = type(value).__name__
+    return parameters
 
 
 def library_of(name: str) -> str:
-    """Return the slow library that a method needs, which is loaded before its time is taken."""
+    """Return the library to load before the time of a method is measured."""
     return "torch" if METHODS[name].method.needs_torch else "ot"
 
 
 def train_mixture_head(model: Any, head: str, seed: int) -> Any:
-    """Train a linear classifier on samples drawn from a fitted model's target mixture."""
+    """Train a linear classifier on samples of the target mixture of a fitted model."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -178,7 +181,7 @@ def train_mixture_head(model: Any, head: str, seed: int) -> Any:
 
 
 def head_predictions(model: Any, trained: Any, X: Array) -> NDArray[Any]:
-    """Return the classes that such a head gives to samples of the target."""
+    """Predict samples of the target with a trained head."""
     Z = model.encoder_.transform(X)
     classes: NDArray[Any] = model.classes_[trained.predict(Z)]
     return classes

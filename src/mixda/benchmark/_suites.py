@@ -1,6 +1,6 @@
-"""Suites by name: which data, which features by default, and the folds of a target.
+"""Suites by name: their data, default features, and the folds of a target.
 
-A path to a user's own file or folder is a suite too. Folds never look at a label.
+The path of a user's own data is also a suite. Folds do not depend on labels.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ N_FOLDS = 5
 
 
 class Suite(NamedTuple):
-    """Where samples come from and how they become features unless the user says otherwise."""
+    """The data of a suite and its default features."""
 
     load: Callable[[], DomainDataset]
     features: str
-    targets: tuple[str, ...] | None = None  # by default every domain in turn
+    targets: tuple[str, ...] | None = None  # by default each domain in turn
 
 
-# the loaders are looked up when a suite is run: each reads files that a user may not have
+# loaded only when a suite is run, as the files may be missing
 SUITES: dict[str, Suite] = {
     "toy": Suite(lambda: datasets.make_shifted_toy(random_state=2), "raw", ("target",)),
     "cwru": Suite(lambda: datasets.load_cwru(), "mlp"),
@@ -48,14 +48,14 @@ ABLATIONS = ("lighter", "better", "faster", "trajectories")
 
 
 def find_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
-    """Return a suite by its name, or that of a user's own file or folder.
+    """Return a suite by name, or the suite of a user's own file or folder.
 
     Parameters
     ----------
     name : str
         One of `SUITES`, or a path for `mixda.datasets.load_domains`.
     options : dict, optional
-        How to read a user's own tables: the other arguments of `mixda.datasets.load_domains`.
+        Other arguments of `mixda.datasets.load_domains`.
 
     Examples
     --------
@@ -68,20 +68,20 @@ def find_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
         if options:
             words = ", ".join("columns" if word == "features" else word for word in options)
             raise MixdaError(
-                f"{words}: that is for reading your own data, but {name} is built in; leave it "
-                "out, or give the path of your data."
+                f"{words}: options for reading your own data cannot be used with the built-in "
+                f"suite {name!r}. Omit them, or pass the path of your data."
             )
         return SUITES[name]
     if not (name.strip() and Path(name).expanduser().exists()):
         raise MixdaError(
-            f"there is no suite {name!r} and no such file; there are "
-            f"{', '.join([*SUITES, *ABLATIONS])}, or the path of your own data."
+            f"suite must be among {', '.join([*SUITES, *ABLATIONS])}, or the path of your own "
+            f"data, got {name!r}."
         )
     return Suite(lambda: datasets.load_domains(name, **options), "standardized")
 
 
 def own_name(path: str) -> str:
-    """Name a user's own data, wherever they lie, and tell them from a suite of that name.
+    """Return a name for a user's own data that differs from all names of suites.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def own_name(path: str) -> str:
 
 
 def thin(data: DomainDataset, rows: int | None) -> DomainDataset:
-    """Keep at most `rows` rows of every domain, drawn without looking at labels."""
+    """Keep at most `rows` rows per domain, drawn independently of labels."""
     if rows is None:
         return data
     rows = check_positive_int(rows, "rows")
@@ -105,7 +105,7 @@ def thin(data: DomainDataset, rows: int | None) -> DomainDataset:
 
 
 def fingerprint(data: DomainDataset) -> str:
-    """Twelve hexadecimal digits that change whenever an array of the data does."""
+    """Hash the arrays of the data to twelve hexadecimal digits."""
     total = hashlib.sha256()
     for array in (data.X, data.y, data.domain, data.block):
         total.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
@@ -113,10 +113,10 @@ def fingerprint(data: DomainDataset) -> str:
 
 
 def make_folds(n_rows: int, block: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the fold of every row of a target: whole blocks if there are any, else by chance.
+    """Return the fold of each row of a target, by block if available, otherwise at random.
 
-    Blocks (stretches of time, runs) are dealt to at most five folds in their order, so that rows
-    which share raw data stay together. No label is looked at, so folds are not stratified.
+    Consecutive blocks are assigned to at most five folds, so that rows that share raw data stay
+    together. Labels are not used, so folds are not stratified.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def make_folds(n_rows: int, block: NDArray[np.int64] | None) -> NDArray[np.int64
         block = np.random.default_rng(0).permutation(n_rows)
     values, position = np.unique(block, return_inverse=True)
     if len(values) < 2:
-        raise MixdaError(f"a target needs at least two rows to be split, got {n_rows}.")
+        raise MixdaError(f"A target must have at least two rows to be split, got {n_rows}.")
     groups = np.array_split(np.arange(len(values)), min(N_FOLDS, len(values)))
     fold_of_value = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     folds: NDArray[np.int64] = fold_of_value[position]

@@ -66,7 +66,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """All methods on the same data with the same features.
 
     Attributes
@@ -125,7 +125,7 @@ class Ranking:
     critical_difference: float
 
 
-def summarize(records: Sequence[Record], score: str = "both") -> list[Table]:
+def summarize(records: Sequence[Record], score: str = "both") -> list[ResultTable]:
     """Gather the cells of a run into one table per suite and kind of features.
 
     Parameters
@@ -139,7 +139,7 @@ def summarize(records: Sequence[Record], score: str = "both") -> list[Table]:
 
     Returns
     -------
-    list of Table
+    list of ResultTable
         Without the ablations, which are figures.
     """
     check_choice(score, "score", SCORES)
@@ -166,9 +166,9 @@ def newest(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if _parameters(r) == wanted[line_name(r["cell"])]]
 
 
-def one_per_suite(tables: Sequence[Table]) -> list[Table]:
+def one_per_suite(tables: Sequence[ResultTable]) -> list[ResultTable]:
     """Take one table of each suite, that with most rows per domain, then with most cells."""
-    best: dict[str, Table] = {}
+    best: dict[str, ResultTable] = {}
     for table in tables:
         size = table.rows or np.inf, len(table.records)
         other = best.get(table.suite)
@@ -177,7 +177,7 @@ def one_per_suite(tables: Sequence[Table]) -> list[Table]:
     return list(best.values())
 
 
-def rank_methods(tables: Sequence[Table]) -> Ranking:
+def rank_methods(tables: Sequence[ResultTable]) -> Ranking:
     r"""Rank the methods on every target and test whether they differ.
 
     .. math:: \mathrm{CD} = q_{0.05} \sqrt{\frac{k (k + 1)}{6 N}}
@@ -265,7 +265,7 @@ def line_name(cell: Mapping[str, Any], decision: str = "") -> str:
     return str(cell["method"]) + settings + (f" ({decision})" if decision else "")
 
 
-def _table(found: Sequence[Record], score: str) -> Table:
+def _table(found: Sequence[Record], score: str) -> ResultTable:
     records = newest(found)
     cell = records[0]["cell"]
     targets = _in_order(records)
@@ -281,7 +281,9 @@ def _table(found: Sequence[Record], score: str) -> Table:
     rows.sort(key=lambda row: (_ORDER[row.method], row.name))
     suite, features, kept = cell["suite"], cell["features"], cell["rows"]
     n_outdated = len(found) - len(records)
-    return Table(suite, features, kept, targets, n_seeds, tuple(rows), tuple(records), n_outdated)
+    return ResultTable(
+        suite, features, kept, targets, n_seeds, tuple(rows), tuple(records), n_outdated
+    )
 
 
 class _Decision(NamedTuple):

@@ -14,11 +14,11 @@ import numpy as np
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice
 from mixda.benchmark._cells import read_records
-from mixda.benchmark._published import PUBLISHED, find_figure
+from mixda.benchmark._paper_tables import PAPER_TABLES, paper_accuracy
 from mixda.benchmark._summary import (
     Ranking,
+    ResultTable,
     Row,
-    Table,
     one_per_suite,
     rank_methods,
     summarize,
@@ -77,10 +77,10 @@ def compare(folder: str | Path, format: str = "markdown", score: str = "both") -
     Parameters are those of `table`. A figure that was not published is a dash.
     """
     check_choice(format, "format", FORMATS)
-    tables = [t for t in summarize(read_records(folder), score) if t.suite in PUBLISHED]
+    tables = [t for t in summarize(read_records(folder), score) if t.suite in PAPER_TABLES]
     if not tables:
         raise MixdaError(
-            f"{folder} holds no suite with published figures; those are {', '.join(PUBLISHED)}."
+            f"{folder} holds no suite with published figures; those are {', '.join(PAPER_TABLES)}."
         )
     if format == "csv":
         return _csv(_tidy_comparison(tables))
@@ -88,7 +88,7 @@ def compare(folder: str | Path, format: str = "markdown", score: str = "both") -
     return style.document([_comparison(one, style) for one in tables])
 
 
-def _formatted(one: Table, ranking: Ranking, style: _Style) -> str:
+def _formatted(one: ResultTable, ranking: Ranking, style: _Style) -> str:
     """Return a title, the grid and the notes under it."""
     means = np.array([[*row.means, row.average] for row in one.lines])
     contest = np.array([not row.oracle for row in one.lines])
@@ -112,7 +112,7 @@ def _formatted(one: Table, ranking: Ranking, style: _Style) -> str:
     return style.page(_title(one), header, body, _notes(one, ranking, any_below))
 
 
-def _notes(one: Table, ranking: Ranking, any_below: bool) -> list[str]:
+def _notes(one: ResultTable, ranking: Ranking, any_below: bool) -> list[str]:
     notes = []
     if any_below:
         notes.append(f"{BELOW} below source-only: adapting did harm there.")
@@ -151,7 +151,7 @@ def _tests(ranking: Ranking) -> str:
     )
 
 
-def _origin(one: Table) -> str:
+def _origin(one: ResultTable) -> str:
     cores = ", ".join(sorted({str(record.get("cores")) for record in one.records}))
     dates = sorted(record["date"][:10] for record in one.records if "date" in record)
     dates = dates or ["at an unknown date"]  # failed cells of older runs have none
@@ -161,7 +161,7 @@ def _origin(one: Table) -> str:
     return f"Made {span} by {code}, {cores} cores, one thread per cell."
 
 
-def _title(one: Table) -> str:
+def _title(one: ResultTable) -> str:
     reduced = f", at most {one.rows} rows per domain" if one.rows else ""
     seeds = "one seed" if one.n_seeds == 1 else f"mean ± std over {one.n_seeds} seeds"
     return f"{one.suite}: accuracy in %, {seeds}, features {one.features}{reduced}"
@@ -246,23 +246,23 @@ _LATEX_WORDS = {sign: rf"\{sign}" for sign in "{}$#%&_"} | {
 _LATEX = re.compile("|".join(re.escape(sign) for sign in _LATEX_WORDS))
 
 
-def _comparison(one: Table, style: _Style) -> str:
+def _comparison(one: ResultTable, style: _Style) -> str:
     base = one.source_only
     body = []
     for row in one.lines:
         cells = [
-            _beside(mean, find_figure(one.suite, row.method, target))
+            _beside(mean, paper_accuracy(one.suite, row.method, target))
             for mean, target in zip(row.means, one.targets, strict=True)
         ]
-        figure = find_figure(one.suite, row.method)
+        figure = paper_accuracy(one.suite, row.method)
         gain = row.average - base.average if base is not None else np.nan
-        plain = find_figure(one.suite, "SourceOnly")
+        plain = paper_accuracy(one.suite, "SourceOnly")
         published_gain = None if figure is None or plain is None else figure - plain
         cells += [_beside(row.average, figure), _beside(gain, published_gain)]
         body.append([style.text(text) for text in (_shown(row), *cells)])
     header = ["method", *one.targets, "average", "gain over source-only"]
     notes = ["Ours / published (difference), in points. Published: table 2 of the GMM-DaDiL paper."]
-    notes.append(PUBLISHED[one.suite].note)
+    notes.append(PAPER_TABLES[one.suite].note)
     if any(row.oracle for row in one.lines):
         notes.append(_ORACLE)
     notes.append("The published deep methods are end-to-end; ours work on frozen features.")
@@ -278,7 +278,7 @@ def _beside(ours: float, published: float | None) -> str:
     return f"{ours:.2f} / {published:.2f} ({ours - published:+.2f})".replace("-", "−")
 
 
-def _tidy(tables: Sequence[Table]) -> list[dict[str, Any]]:
+def _tidy(tables: Sequence[ResultTable]) -> list[dict[str, Any]]:
     """Return one line per suite, method and target, and one for the average."""
     lines = []
     for one in tables:
@@ -308,13 +308,13 @@ def _tidy(tables: Sequence[Table]) -> list[dict[str, Any]]:
     return lines
 
 
-def _tidy_comparison(tables: Sequence[Table]) -> list[dict[str, Any]]:
+def _tidy_comparison(tables: Sequence[ResultTable]) -> list[dict[str, Any]]:
     lines = []
     for one in tables:
         for row in one.lines:
             for t, target in enumerate([*one.targets, None]):
                 ours = row.average if target is None else row.means[t]
-                figure = find_figure(one.suite, row.method, target)
+                figure = paper_accuracy(one.suite, row.method, target)
                 lines.append(
                     {
                         "suite": one.suite,

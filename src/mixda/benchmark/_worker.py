@@ -1,6 +1,6 @@
-"""What a worker does with one cell: read the task, fit, predict, then look at the labels and score.
+"""Execution of a cell: read the task, fit, predict, and only then read the labels to score.
 
-A cell runs on one thread, so that times of methods compare and workers do not fight for cores.
+A cell runs on one thread, so that times are comparable and workers do not compete for cores.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from mixda._core.atomic import write_atomically
 from mixda.benchmark._cells import Cell, Record, is_done, write_error, write_result
@@ -44,56 +45,56 @@ Predictions = dict[str, NDArray[Any]]
 
 
 def prepare_features(path: Path, data: DomainDataset, target: str, features: str) -> str | None:
-    """Make a target's feature file; return why not, in a sentence, or None."""
-    if is_whole(path):  # another run was faster
+    """Write the feature file of a target; return an error message or None."""
+    if is_whole(path):  # by a concurrent run
         return None
     try:
         with _one_thread("torch" if features == "fcn" else "numpy"):
             write_features(path, make_features(data, target, features))
-    except Exception as error:  # the other targets go on
-        return _sentence(error)
+    except Exception as error:  # must not stop the other targets
+        return _error_message(error)
     return None
 
 
 def run_cell(folder: Path, cell: Cell, features: Path, provenance: Record) -> str | None:
-    """Run one cell and write its file; return why it failed, in a sentence, or None."""
-    if is_done(folder, cell):  # another run was faster
+    """Run a cell and write its file; return an error message or None."""
+    if is_done(folder, cell):  # by a concurrent run
         return None
     try:
         with _one_thread(library_of(cell.method)):
             outcome = _EXPERIMENTS[cell.experiment](folder, cell, features)
-    except Exception as error:  # a failed cell is an outcome too: the others go on
-        reason = _sentence(error)
-        give_up(folder, cell, reason, provenance)
+    except Exception as error:  # must not stop the other cells
+        reason = _error_message(error)
+        record_failure(folder, cell, reason, provenance)
         return reason
     outcome["backbone_accuracy"] = read_accuracy(features)
     write_result(folder, cell, {**outcome, **_dated(provenance)})
     return None
 
 
-def give_up(folder: Path, cell: Cell, reason: str, provenance: Record) -> None:
-    """Write that a cell failed, and why."""
+def record_failure(folder: Path, cell: Cell, reason: str, provenance: Record) -> None:
+    """Write the error message of a failed cell."""
     write_error(folder, cell, {"error": reason, **_dated(provenance)})
 
 
 def predict_cell(
     cell: Cell, task: FoldTask, oracle_labels: Any = None
 ) -> tuple[Predictions, Record]:
-    """Fit a method and predict the held-out fold, by MAP and by a head where there is a mixture.
+    """Fit a method and predict the held-out fold, by MAP and, for mixtures, by a head.
 
     Parameters
     ----------
     cell : Cell
     task : FoldTask
-        It holds no target label; `oracle_labels` are for the upper bound alone.
+        It has no target labels; `oracle_labels` are only for the upper bound.
 
     Returns
     -------
     predictions : dict
-        ``main``, and ``head`` for the methods whose outcome is a labeled mixture.
+        ``main``, and ``head`` for methods that return a labeled mixture.
     outcome : dict
-        Seconds of the fit (wall and processor), of the head, of the prediction and of dictionary
-        learning, and the ``size`` of what was learned: components of a mixture, points of a cloud.
+        Seconds of the fit (wall and CPU), the head, the prediction and dictionary learning, and the
+        ``size`` of the result: components of a mixture or points of a point cloud.
 
     Examples
     --------
@@ -106,12 +107,12 @@ def predict_cell(
     {'main': array([1])}
     """
     model = make_method(cell.method, cell.settings, cell.seed)
-    more = {"target_labels": oracle_labels} if METHODS[cell.method].oracle else {}
+    extra = {"target_labels": oracle_labels} if METHODS[cell.method].oracle else {}
     began, began_cpu = time.perf_counter(), time.thread_time()
-    model.fit(task.X, task.y, sample_domain=task.sample_domain, **more)
+    model.fit(task.X, task.y, sample_domain=task.sample_domain, **extra)
     fitted = time.perf_counter()
     outcome: Record = {"fit_seconds": fitted - began}
-    # steadier on a busy machine; of this thread, as a Dask worker may run another cell beside it
+    # CPU time is steadier on a busy machine; per thread, as a Dask worker may run several cells
     outcome["fit_cpu_seconds"] = time.thread_time() - began_cpu
     predictions = {"main": model.predict(task.X_test)}
     outcome["predict_seconds"] = time.perf_counter() - fitted
@@ -134,9 +135,10 @@ def _dated(provenance: Record) -> Record:
 
 @contextmanager
 def _one_thread(library: str) -> Iterator[None]:
-    """Give numerical libraries one thread each; quiet their warnings.
+    """Limit numerical libraries to one thread and silence warnings.
 
-    A limit holds for libraries that are loaded already, and loading is no part of a method's time.
+    The limit applies only to libraries that are already loaded, so load them first; loading must
+    not count as time of the method either.
     """
     from threadpoolctl import threadpool_limits
 
@@ -196,15 +198,16 @@ _EXPERIMENTS: dict[str, Callable[[Path, Cell, Path], Record]] = {
 
 
 def _confusion(truth: NDArray[Any], predicted: NDArray[Any]) -> list[list[int]]:
-    """Return counts, a row per true class and a column per predicted one."""
+    """Return counts with true classes as rows and predicted classes as columns."""
     n_classes = int(max(truth.max(), predicted.max())) + 1
-    counts = np.bincount(truth * n_classes + predicted, minlength=n_classes**2)
-    table: list[list[int]] = counts.reshape(n_classes, n_classes).tolist()
-    return table
+    counts: list[list[int]] = confusion_matrix(
+        truth, predicted, labels=np.arange(n_classes)
+    ).tolist()
+    return counts
 
 
 def _reset_peak() -> str:
-    """Start a new high-water mark of resident memory, where Linux lets us; say whose it is."""
+    """Reset the peak of resident memory where Linux allows it; describe what is measured."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -213,7 +216,7 @@ def _reset_peak() -> str:
 
 
 def _peak_memory() -> float | None:
-    """High-water mark of this process's resident memory, in MB."""
+    """Return the peak resident memory of this process in MB."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
@@ -227,7 +230,7 @@ def _peak_memory() -> float | None:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / scale
 
 
-def _sentence(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     kind = type(error).__name__
     return lines[0] if isinstance(error, ValueError) and lines else f"{kind}: {' '.join(lines)}"

@@ -1,7 +1,7 @@
-"""A Dask cluster as executor: Dask schedules, moves and retries; here are the graph and the words.
+"""A Dask cluster as executor, imported only if a client is given.
 
-Loaded only when a client is given. The parameters go to the workers once per pass, the results are
-added up on the workers, and one sum comes back.
+Parameters are sent to the workers once per pass, results are added up on the workers, and only the
+sum comes back.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._version import __version__
-from mixda.chunks._dask import DaskPart, load
-from mixda.chunks._sources import ChunkSource
+from mixda.chunks._dask import DaskPartition, load_partition
+from mixda.chunks._sources import RowSource
 from mixda.chunks._sums import ARITY, Executor
 
 T = TypeVar("T")
 
 _CONNECT_SECONDS = 5
-_WITHOUT_WORKERS_SECONDS = 30
-_SHARE_OF_MEMORY = 0.4  # of the workers, that rows may take before they are read again instead
+_MAX_SECONDS_WITHOUT_WORKERS = 30
+_MAX_MEMORY_FRACTION = 0.4  # of the workers' memory that rows may occupy between passes
 
 
 class ClusterError(ConnectionError, ValueError):
-    """The cluster cannot be reached, does not fit, or went away."""
+    """The cluster is unreachable, unsuitable, or was lost."""
 
 
 @contextmanager
-def connected(client: Any, source: ChunkSource) -> Iterator[Executor]:
-    """Connect to a cluster by its address, or use a client; a client made here is closed."""
+def dask_executor(client: Any, source: RowSource) -> Iterator[Executor]:
+    """Yield the executor of a client, or of a client opened, and closed, for an address."""
     try:
         import distributed
     except ImportError:
-        raise MixdaError("a cluster needs Dask; pip install 'mixda[scale]'") from None
+        raise MixdaError("client requires Dask; pip install 'mixda[scale]'") from None
     if isinstance(client, distributed.Client):
         _check_cluster(client)
-        yield _Dask(client, source)
+        yield _DaskExecutor(client, source)
         return
     if not isinstance(client, str):
         raise MixdaError(
@@ -50,43 +50,43 @@ def connected(client: Any, source: ChunkSource) -> Iterator[Executor]:
             f"'tcp://10.0.0.1:8786', got {type(client).__name__}."
         )
     try:
-        made = distributed.Client(client, timeout=_CONNECT_SECONDS, set_as_default=False)
+        opened = distributed.Client(client, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).split("\n")[0].rstrip(". ") or type(error).__name__
         raise ClusterError(
-            f"no Dask scheduler answers at {client!r} ({reason}); check the address, and that "
-            "`dask scheduler` runs there."
+            f"no Dask scheduler answers at {client!r} ({reason}); check client and start "
+            "`dask scheduler` there."
         ) from None
-    with made:
-        _check_cluster(made)
-        yield _Dask(made, source)
+    with opened:
+        _check_cluster(opened)
+        yield _DaskExecutor(opened, source)
 
 
-class _Dask:
-    """Rows stay on the workers if they fit there, else every pass reads them again."""
+class _DaskExecutor:
+    """Keeps rows in the memory of the workers if they fit; otherwise every pass reads them."""
 
-    def __init__(self, client: Any, source: ChunkSource) -> None:
+    def __init__(self, client: Any, source: RowSource) -> None:
         self._client = client
-        self._parts = [_delayed_part(part) for part in source.parts]
-        if source.in_memory or _fits(client, source):
+        self._partitions = [_delayed_partition(p) for p in source.partitions]
+        if source.in_memory or _fits_in_memory(client, source):
             import dask
 
-            loaded = [dask.delayed(load, pure=False)(part) for part in self._parts]
-            self._parts = client.compute(loaded)
+            loaded = [dask.delayed(load_partition, pure=False)(p) for p in self._partitions]
+            self._partitions = client.compute(loaded)
 
-    def fold(self, task: Callable[[int, Any], T], merge: Any, parts: Sequence[int]) -> T:
+    def fold(self, task: Callable[[int, Any], T], merge: Any, partitions: Sequence[int]) -> T:
         import dask
 
         shared = dask.delayed(task, pure=False, traverse=False)
         run, add = dask.delayed(_run, pure=False), dask.delayed(_add, pure=False)
-        level = [run(shared, k, self._parts[k]) for k in parts]
+        level = [run(shared, k, self._partitions[k]) for k in partitions]
         while len(level) > 1:
             level = [add(merge, level[k : k + ARITY]) for k in range(0, len(level), ARITY)]
         result: T = self._wait(self._client.compute(level[0]))
         return result
 
     def _wait(self, future: Any) -> Any:
-        """Wait as long as there is a scheduler and a worker."""
+        """Wait for a result as long as the cluster has a scheduler and workers."""
         import distributed
 
         alive = time.monotonic()
@@ -96,67 +96,69 @@ class _Dask:
             except (TimeoutError, distributed.TimeoutError):
                 if self._client.scheduler_info()["workers"]:
                     alive = time.monotonic()
-                if time.monotonic() - alive > _WITHOUT_WORKERS_SECONDS:
+                if time.monotonic() - alive > _MAX_SECONDS_WITHOUT_WORKERS:
                     raise ClusterError(
-                        f"the cluster has had no worker for {_WITHOUT_WORKERS_SECONDS} seconds; "
-                        "start workers and run the fit again (it resumes from its checkpoint)."
+                        f"the cluster has had no worker for {_MAX_SECONDS_WITHOUT_WORKERS} "
+                        "seconds; start workers and run the fit again (it resumes from its "
+                        "checkpoint, if any)."
                     ) from None
             except distributed.scheduler.KilledWorker as error:
                 raise ClusterError(
-                    f"a part of the data ended {error.allowed_failures + 1} workers in turn, "
+                    f"one partition of the data crashed {error.allowed_failures + 1} workers, "
                     "probably for lack of memory; give workers more memory, or write smaller row "
                     "groups."
                 ) from None
             except (CancelledError, OSError):
                 raise ClusterError(
-                    f"the Dask scheduler at {_address(self._client)} went away; start it and run "
-                    "the fit again (it resumes from its checkpoint)."
+                    f"the Dask scheduler at {_address(self._client)} was lost; start it and run "
+                    "the fit again (it resumes from its checkpoint, if any)."
                 ) from None
 
 
-def _run(task: Callable[[int, Any], T], index: int, part: Any) -> T:
-    return task(index, part)
+def _run(task: Callable[[int, Any], T], index: int, partition: Any) -> T:
+    return task(index, partition)
 
 
 def _add(merge: Any, results: Sequence[T]) -> T:
     return reduce(merge, results)
 
 
-def _delayed_part(part: Any) -> Any:
+def _delayed_partition(partition: Any) -> Any:
     import dask
 
-    if isinstance(part, DaskPart):
-        return part.delayed
-    return dask.delayed(part, pure=False, traverse=False)
+    if isinstance(partition, DaskPartition):
+        return partition.delayed
+    return dask.delayed(partition, pure=False, traverse=False)
 
 
-def _fits(client: Any, source: ChunkSource) -> bool:
+def _fits_in_memory(client: Any, source: RowSource) -> bool:
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    room = sum(worker["memory_limit"] or 0 for worker in workers)
-    return source.nbytes is not None and source.nbytes < _SHARE_OF_MEMORY * room
+    available = sum(worker["memory_limit"] or 0 for worker in workers)
+    return source.nbytes is not None and source.nbytes < _MAX_MEMORY_FRACTION * available
 
 
 def _check_cluster(client: Any) -> None:
-    """Refuse a closed client, a cluster without workers, and workers with other versions."""
+    """Check that the client is open, that there are workers, and that versions agree."""
     import distributed
 
-    where = _address(client)
+    address = _address(client)
     if client.status != "running":
-        raise ClusterError(f"the client of {where} is {client.status}; make a new one.")
+        raise ClusterError(f"the client of {address} is {client.status}; create a new one.")
     try:
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except (TimeoutError, distributed.TimeoutError):
         raise ClusterError(
-            f"the Dask scheduler at {where} has no workers; start some with `dask worker {where}`."
+            f"the Dask scheduler at {address} has no workers; start some with "
+            f"`dask worker {address}`."
         ) from None
-    found: dict[str, Any] = {}
+    versions: dict[str, Any] = {}
     try:
-        found["scheduler"] = client.run_on_scheduler(_versions)
-    except Exception as error:  # of any kind: it comes from another installation
-        found["scheduler"] = error
+        versions["scheduler"] = client.run_on_scheduler(_versions)
+    except Exception as error:  # of any type: the other installation may lack mixda
+        versions["scheduler"] = error
     for worker, theirs in client.run(_versions, on_error="return").items():
-        found[f"worker {worker}"] = theirs
-    for who, theirs in found.items():
+        versions[f"worker {worker}"] = theirs
+    for who, theirs in versions.items():
         _check_versions(who, theirs)
 
 

@@ -1,4 +1,4 @@
-"""Parts of Dask collections: a block of an array, a partition of a dataframe."""
+"""Partitions of Dask collections: blocks of an array, partitions of a dataframe."""
 
 from __future__ import annotations
 
@@ -10,63 +10,66 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_names, check_X
-from mixda.chunks._rows import Rows, encode
+from mixda.chunks._rows import RowBlock, encode_column
 
 
 @dataclass(frozen=True, eq=False)
-class DaskPart:
-    """Rows that a graph of Dask makes; `delayed` is that graph."""
+class DaskPartition:
+    """Rows that a Dask graph computes."""
 
     delayed: Any
 
-    def blocks(self) -> Iterator[Rows]:
-        """Compute the rows here."""
-        loaded: LoadedPart = self.delayed.compute(scheduler="synchronous")
+    def blocks(self) -> Iterator[RowBlock]:
+        """Compute the rows in this process."""
+        loaded: LoadedPartition = self.delayed.compute(scheduler="synchronous")
         return loaded.blocks()
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedPart:
-    """Rows in the memory of whoever computed them."""
+class LoadedPartition:
+    """Rows in memory."""
 
-    rows: tuple[Rows, ...]
+    row_blocks: tuple[RowBlock, ...]
 
-    def blocks(self) -> Iterator[Rows]:
-        """Give the rows."""
-        return iter(self.rows)
-
-
-def load(part: Any) -> LoadedPart:
-    """Read all rows of a part."""
-    return LoadedPart(tuple(part.blocks()))
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield the rows."""
+        return iter(self.row_blocks)
 
 
-def array_parts(X: Any, label: Any, domain: Any) -> tuple[tuple[DaskPart, ...], int, int | None]:
-    """Return the parts of a Dask array, the number of features, and the size if it is known."""
+def load_partition(partition: Any) -> LoadedPartition:
+    """Read all rows of a partition into memory."""
+    return LoadedPartition(tuple(partition.blocks()))
+
+
+def array_partitions(
+    X: Any, label: Any, domain: Any
+) -> tuple[tuple[DaskPartition, ...], int, int | None]:
+    """Return the partitions of a Dask array, its number of features, and its size if known."""
     try:
         import dask
         import dask.array
     except ImportError:
-        raise MixdaError("Dask collections need Dask; pip install 'mixda[scale]'") from None
+        raise MixdaError("Dask collections require Dask; pip install 'mixda[scale]'") from None
     if not isinstance(X, dask.array.Array) or X.ndim != 2:
         raise MixdaError(
             "X must be a Dask dataframe or a Dask array of shape (n, d), got "
             f"{type(X).__name__}{getattr(X, 'shape', '')}."
         )
     X = X.rechunk({1: -1})
-    blocks = [X.to_delayed().ravel()]
-    for name, column in (("label", label), ("domain", domain)):
-        blocks.append(_column_blocks(X, name, column))
-    pieces = zip(*blocks, strict=True)
-    make = dask.delayed(_rows_of_arrays, pure=False)
-    parts = tuple(DaskPart(make(*piece, k)) for k, piece in enumerate(pieces))
-    return parts, int(X.shape[1]), _size(X.shape[0], X.shape[1])
+    columns = [X.to_delayed().ravel()]
+    for name, values in (("label", label), ("domain", domain)):
+        columns.append(_column_blocks(X, name, values))
+    make = dask.delayed(_load_arrays, pure=False)
+    partitions = tuple(
+        DaskPartition(make(*blocks, k)) for k, blocks in enumerate(zip(*columns, strict=True))
+    )
+    return partitions, int(X.shape[1]), _nbytes(X.shape[0], X.shape[1])
 
 
-def frame_parts(
+def frame_partitions(
     frame: Any, label: str | None, domain: str | None, columns: Sequence[str] | None
-) -> tuple[tuple[DaskPart, ...], tuple[str, ...], int | None]:
-    """Return the parts of a Dask dataframe and the names of the features."""
+) -> tuple[tuple[DaskPartition, ...], tuple[str, ...]]:
+    """Return the partitions of a Dask dataframe and the names of its features."""
     import dask
 
     for name in (*(columns or ()), label, domain):
@@ -77,14 +80,20 @@ def frame_parts(
     given = columns or frame.select_dtypes(["number", "bool"]).columns
     names = tuple(name for name in given if columns or name not in (label, domain))
     if not names:
-        raise MixdaError("the dataframe has no column of numbers to use as a feature.")
-    make = dask.delayed(_rows_of_frame, pure=False)
-    pieces = enumerate(frame.to_delayed())
-    parts = tuple(DaskPart(make(piece, names, label, domain, k)) for k, piece in pieces)
-    return parts, names, None
+        raise MixdaError(
+            "the dataframe has no column of numbers to use as a feature; its columns are "
+            f"{list(frame.columns)}."
+        )
+    make = dask.delayed(_load_frame, pure=False)
+    partitions = tuple(
+        DaskPartition(make(delayed, names, label, domain, k))
+        for k, delayed in enumerate(frame.to_delayed())
+    )
+    return partitions, names
 
 
 def _column_blocks(X: Any, name: str, column: Any) -> Sequence[Any]:
+    """Split a column into blocks that match the rows of the blocks of X."""
     import dask.array
 
     if column is None:
@@ -99,29 +108,28 @@ def _column_blocks(X: Any, name: str, column: Any) -> Sequence[Any]:
     return list(column.rechunk((X.chunks[0],)).to_delayed())
 
 
-def _size(n: float, d: int) -> int | None:
+def _nbytes(n: float, d: int) -> int | None:
     return None if np.isnan(n) else 8 * int(n) * d
 
 
-def _rows_of_arrays(X: Any, label: Any, domain: Any, block: int) -> LoadedPart:
-    return _cut(X, label, domain, f"block {block + 1} of the Dask array")
+def _load_arrays(X: Any, label: Any, domain: Any, index: int) -> LoadedPartition:
+    return _checked(X, label, domain, f"block {index + 1} of the Dask array")
 
 
-def _rows_of_frame(
-    frame: Any, names: tuple[str, ...], label: str | None, domain: str | None, block: int
-) -> LoadedPart:
-    of_rows, of_domain = (None if n is None else np.asarray(frame[n]) for n in (label, domain))
-    place = f"partition {block + 1} of the Dask dataframe"
-    return _cut(frame[list(names)].to_numpy(), of_rows, of_domain, place)
+def _load_frame(
+    frame: Any, names: tuple[str, ...], label: str | None, domain: str | None, index: int
+) -> LoadedPartition:
+    labels, domains = (None if n is None else np.asarray(frame[n]) for n in (label, domain))
+    place = f"partition {index + 1} of the Dask dataframe"
+    return _checked(frame[list(names)].to_numpy(), labels, domains, place)
 
 
-def _cut(X: Any, label: Any, domain: Any, place: str) -> LoadedPart:
+def _checked(X: Any, label: Any, domain: Any, place: str) -> LoadedPartition:
     if not len(X):
-        return LoadedPart(())
-    values = check_X(X, place)
-    rows = Rows(
-        values,
-        None if label is None else encode(check_names(label, f"the label of {place}")),
-        None if domain is None else encode(check_names(domain, "domain").astype(str)),
+        return LoadedPartition(())
+    rows = RowBlock(
+        check_X(X, place),
+        None if label is None else encode_column(check_names(label, f"the label of {place}")),
+        None if domain is None else encode_column(check_names(domain, "domain").astype(str)),
     )
-    return LoadedPart(tuple(rows.blocks()))
+    return LoadedPartition(tuple(rows.blocks()))

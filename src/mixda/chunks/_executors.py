@@ -1,7 +1,7 @@
-"""Where a pass over the data runs: in this process, in joblib's, or on a Dask cluster.
+"""Where a pass over the data runs: in threads, in joblib's processes, or on a Dask cluster.
 
-A pass is ``task(index, part)`` for every part and one sum of the results. Sums go along the same
-tree everywhere, so the same parts give the same bits wherever and in whatever order they are read.
+A pass applies ``task(index, partition)`` to every partition and adds up the results along the same
+tree everywhere, so all executors give the same result to the bit.
 """
 
 from __future__ import annotations
@@ -16,60 +16,63 @@ from threadpoolctl import ThreadpoolController
 
 from mixda._core.errors import MixdaError
 from mixda._core.parallel import Map, thread_map
-from mixda.chunks._sources import ChunkSource
+from mixda.chunks._sources import RowSource
 from mixda.chunks._sums import Executor, Merge, Task, tree_sum
 
 T = TypeVar("T")
 
 
 def executor_for(
-    source: ChunkSource, n_jobs: int | None, client: Any
+    source: RowSource, n_jobs: int | None, client: Any
 ) -> AbstractContextManager[Executor]:
-    """Return the executor that `n_jobs` and `client` ask for, as a context."""
+    """Return a context manager for the executor selected by `n_jobs` and `client`."""
     if n_jobs is not None and client is not None:
-        raise MixdaError("n_jobs and client exclude each other; give one of them.")
+        raise MixdaError(
+            f"n_jobs={n_jobs!r} and client={client!r} exclude each other; give one of them."
+        )
     if client is not None:
-        from mixda.chunks._cluster import connected
+        from mixda.chunks._cluster import dask_executor
 
-        return connected(client, source)
+        return dask_executor(client, source)
     if n_jobs is not None:
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-            raise MixdaError(f"n_jobs must be an integer other than zero, got {n_jobs!r}.")
-        return nullcontext(_Joblib(source, int(n_jobs)))
-    return _threads(source)
+            raise MixdaError(f"n_jobs must be a nonzero integer or None, got {n_jobs!r}.")
+        return nullcontext(_JoblibExecutor(source, int(n_jobs)))
+    return _thread_executor(source)
 
 
 @dataclass(frozen=True, eq=False)
-class _Threads:
-    source: ChunkSource
+class _ThreadExecutor:
+    source: RowSource
     map: Map
 
-    def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
-        results: Iterable[T] = self.map(task, parts, [self.source.parts[k] for k in parts])
+    def fold(self, task: Task[T], merge: Merge[T], partitions: Sequence[int]) -> T:
+        chosen = [self.source.partitions[k] for k in partitions]
+        results: Iterable[T] = self.map(task, partitions, chosen)
         return tree_sum(results, merge)
 
 
 @contextmanager
-def _threads(source: ChunkSource) -> Iterator[Executor]:
-    with thread_map(len(source.parts) > 1) as run:
-        yield _Threads(source, run)
+def _thread_executor(source: RowSource) -> Iterator[Executor]:
+    with thread_map(len(source.partitions) > 1) as run:
+        yield _ThreadExecutor(source, run)
 
 
 @dataclass(frozen=True, eq=False)
-class _Joblib:
-    """Processes for parts that say where the rows are, threads for parts that hold them.
+class _JoblibExecutor:
+    """Uses threads for partitions in memory and processes for the others.
 
-    ``joblib.parallel_config(backend=…)`` decides otherwise.
+    ``joblib.parallel_config(backend=…)`` overrides this choice.
     """
 
-    source: ChunkSource
+    source: RowSource
     n_jobs: int
 
-    def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
+    def fold(self, task: Task[T], merge: Merge[T], partitions: Sequence[int]) -> T:
         from joblib import Parallel, delayed
 
         prefer = "threads" if self.source.in_memory else "processes"
-        calls = (delayed(task)(k, self.source.parts[k]) for k in parts)
+        calls = (delayed(task)(k, self.source.partitions[k]) for k in partitions)
         with ThreadpoolController().limit(limits=1, user_api="blas"):
             results: list[T] = Parallel(n_jobs=self.n_jobs, prefer=prefer)(calls)
         return tree_sum(results, merge)

@@ -1,6 +1,6 @@
-"""Parts of table files: row groups of parquet, rows of npy, whole files of the other kinds.
+"""Partitions of table files: row groups of parquet, slices of npy, whole files of other formats.
 
-What is wrong in a file becomes one sentence with the file, the row group and the row.
+Errors name the file, the row group and the row.
 """
 
 from __future__ import annotations
@@ -9,43 +9,49 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array
-from mixda.chunks._rows import Column, Rows, rows_per_block
-from mixda.tables import NO_NAME, PARQUET_SUFFIXES, TableFile, pyarrow
+from mixda.chunks._rows import EncodedColumn, RowBlock, rows_per_block
+from mixda.tables import (
+    MISSING_NAMES,
+    PARQUET_SUFFIXES,
+    Table,
+    TableFile,
+    class_names,
+    pyarrow,
+    reason_of,
+)
 
-if TYPE_CHECKING:
-    from mixda.tables import Table
-
-_PART_ROWS = 1 << 16  # row groups below this are taken together
+_MIN_ROWS_PER_PARTITION = 1 << 16  # smaller neighboring row groups are combined
 
 
-def file_parts(
+def file_partitions(
     table: Table, features: tuple[str, ...], label: str | None, domain: str | None, missing: str
 ) -> tuple[Any, ...]:
-    """Cut the files of a table into parts."""
-    asked = _Columns(features, label, domain, missing)
-    parts: list[Any] = []
-    for file in table.parts:
-        file = replace(file, path=file.path.absolute())  # workers have folders of their own
+    """Split the files of a table into partitions."""
+    columns = _Columns(features, label, domain, missing)
+    partitions: list[Any] = []
+    for file in table.table_files:
+        # absolute, because workers may have another working directory
+        file = replace(file, path=file.path.absolute())
         name = file.path.name.lower()
         if name.endswith(PARQUET_SUFFIXES):
-            parts += _parquet_parts(file.path, asked)
+            partitions += _parquet_partitions(file.path, columns)
         elif name.endswith(".npy") and label is None and domain is None:
-            parts += _npy_parts(file, asked)
+            partitions += _npy_partitions(file, columns)
         else:
-            parts.append(_FilePart(file, asked))
-    return tuple(parts)
+            partitions.append(_FilePartition(file, columns))
+    return tuple(partitions)
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which columns to read, and what to do with missing values."""
+    """The columns to read, and how to treat missing values."""
 
     features: tuple[str, ...]
     label: str | None
@@ -60,8 +66,8 @@ class _Columns:
     def names(self) -> list[str]:
         return list(dict.fromkeys([*self.features, *self.extra]))
 
-    def rows(self, record: Any, place: str, first: int) -> Rows:
-        """Turn a record batch into rows; `first` is the number of its first row at `place`."""
+    def rows(self, record: Any, place: str, first: int) -> RowBlock:
+        """Convert a record batch; `first` is the number of its first row at `place`, from 0."""
         by_feature = np.empty((len(self.features), record.num_rows))
         for k, name in enumerate(self.features):
             by_feature[k] = _numbers(record.column(name))
@@ -70,16 +76,16 @@ class _Columns:
         largest = max(by_feature.max(initial=0.0), -by_feature.min(initial=0.0))
         absent = [None if c is None else c.codes < 0 for c in (label, domain)]
         if largest <= LARGEST and not any(a is not None and a.any() for a in absent):
-            return Rows(by_feature.T, label, domain)
-        bad = ~(np.abs(by_feature) <= LARGEST).all(axis=0)
+            return RowBlock(by_feature.T, label, domain)
+        invalid = ~(np.abs(by_feature) <= LARGEST).all(axis=0)
         for a in absent:
-            bad |= False if a is None else a
+            invalid |= False if a is None else a
         if self.missing == "error":
-            self._refuse(by_feature, absent, place, first, int(bad.argmax()))
-        kept = np.flatnonzero(~bad)
-        return Rows(by_feature.T, label, domain)[kept]
+            self._raise_for(by_feature, absent, place, first, int(invalid.argmax()))
+        complete = np.flatnonzero(~invalid)
+        return RowBlock(by_feature.T, label, domain)[complete]
 
-    def _refuse(
+    def _raise_for(
         self,
         by_feature: Array,
         absent: list[NDArray[np.bool_] | None],
@@ -87,7 +93,9 @@ class _Columns:
         first: int,
         row: int,
     ) -> None:
-        names = [n for n, a in zip((self.label, self.domain), absent, strict=True) if _at(a, row)]
+        names = [
+            n for n, a in zip((self.label, self.domain), absent, strict=True) if _is_true(a, row)
+        ]
         what = "no value"
         if not names:
             k = int((~(np.abs(by_feature[:, row]) <= LARGEST)).argmax())
@@ -103,80 +111,83 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class _ParquetPart:
+class _ParquetPartition:
     path: Path
     row_groups: tuple[int, ...]
-    asked: _Columns
+    columns: _Columns
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[RowBlock]:
         pa = pyarrow()
-        rows = rows_per_block(len(self.asked.features))
+        rows = rows_per_block(len(self.columns.features))
         for group in self.row_groups:
             place, first = f"{self.path}, row group {group + 1}", 0
-            with _reading(place), pa.parquet.ParquetFile(str(self.path), pre_buffer=False) as file:
+            with (
+                _errors_naming(place),
+                pa.parquet.ParquetFile(str(self.path), pre_buffer=False) as file,
+            ):
                 records = file.iter_batches(
-                    rows, row_groups=[group], columns=self.asked.names, use_threads=False
+                    rows, row_groups=[group], columns=self.columns.names, use_threads=False
                 )
                 for record in records:
-                    yield self.asked.rows(record, place, first)
+                    yield self.columns.rows(record, place, first)
                     first += record.num_rows
 
 
 @dataclass(frozen=True)
-class _FilePart:
+class _FilePartition:
     file: TableFile
-    asked: _Columns
+    columns: _Columns
 
-    def blocks(self) -> Iterator[Rows]:
-        first, rows = 0, rows_per_block(len(self.asked.features))
-        for record in self.file.record_batches(self.asked.names, self.asked.extra, rows):
-            yield self.asked.rows(record, str(self.file.path), first)
+    def blocks(self) -> Iterator[RowBlock]:
+        first, rows = 0, rows_per_block(len(self.columns.features))
+        for record in self.file.record_batches(self.columns.names, self.columns.extra, rows):
+            yield self.columns.rows(record, str(self.file.path), first)
             first += record.num_rows
 
 
 @dataclass(frozen=True)
-class _NpyPart:
+class _NpyPartition:
     path: Path
     start: int
     stop: int
-    places: tuple[int, ...]
-    asked: _Columns
+    indices: tuple[int, ...]
+    columns: _Columns
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[RowBlock]:
         X = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        step = rows_per_block(len(self.places))
+        step = rows_per_block(len(self.indices))
         pa = pyarrow()
         for first in range(self.start, self.stop, step):
-            block = X[first : min(first + step, self.stop), list(self.places)]
+            block = X[first : min(first + step, self.stop), list(self.indices)]
             arrays = [pa.array(np.asarray(column, dtype=np.float64)) for column in block.T]
-            record = pa.RecordBatch.from_arrays(arrays, list(self.asked.features))
-            yield self.asked.rows(record, str(self.path), first)
+            record = pa.RecordBatch.from_arrays(arrays, list(self.columns.features))
+            yield self.columns.rows(record, str(self.path), first)
 
 
-def _parquet_parts(path: Path, asked: _Columns) -> list[_ParquetPart]:
+def _parquet_partitions(path: Path, columns: _Columns) -> list[_ParquetPartition]:
     pa = pyarrow()
-    with _reading(str(path)), pa.parquet.ParquetFile(str(path), pre_buffer=False) as file:
+    with _errors_naming(str(path)), pa.parquet.ParquetFile(str(path), pre_buffer=False) as file:
         counts = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-    parts: list[_ParquetPart] = []
-    waiting: list[int] = []
+    partitions: list[_ParquetPartition] = []
+    pending: list[int] = []
     for k in range(len(counts)):
-        waiting.append(k)
-        if sum(counts[i] for i in waiting) >= _PART_ROWS or k == len(counts) - 1:
-            parts.append(_ParquetPart(path, tuple(waiting), asked))
-            waiting = []
-    return parts
+        pending.append(k)
+        if sum(counts[i] for i in pending) >= _MIN_ROWS_PER_PARTITION or k == len(counts) - 1:
+            partitions.append(_ParquetPartition(path, tuple(pending), columns))
+            pending = []
+    return partitions
 
 
-def _npy_parts(file: TableFile, asked: _Columns) -> list[_NpyPart]:
+def _npy_partitions(file: TableFile, columns: _Columns) -> list[_NpyPartition]:
     names = list(file.kinds)
-    places = tuple(names.index(name) for name in asked.features)
+    indices = tuple(names.index(name) for name in columns.features)
     n, step = file.n_rows or 0, 4 * rows_per_block(len(names))
     starts = range(0, n, step)
-    return [_NpyPart(file.path, k, min(k + step, n), places, asked) for k in starts]
+    return [_NpyPartition(file.path, k, min(k + step, n), indices, columns) for k in starts]
 
 
 def _numbers(column: Any) -> NDArray[Any]:
-    """Return a column as numbers, NaN where there is none."""
+    """Return a column as numbers, with NaN for missing values."""
     pa = pyarrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -188,10 +199,8 @@ def _numbers(column: Any) -> NDArray[Any]:
     return values
 
 
-def _encoded(record: Any, name: str) -> Column:
-    """Return a column of names as text; code -1 where there is none."""
-    from mixda.tables import class_names
-
+def _encoded(record: Any, name: str) -> EncodedColumn:
+    """Encode a column of names as text; the code of a missing name is -1."""
     pa = pyarrow()
     column = record.column(name)
     if not pa.types.is_dictionary(column.type):
@@ -199,22 +208,21 @@ def _encoded(record: Any, name: str) -> Column:
     values = column.dictionary.to_pylist()
     names = [str(value) for value in values]
     codes = np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
-    absent = np.array([v is None or str(v) in NO_NAME for v in values] + [True])  # the last is -1
+    absent = np.array([v is None or str(v) in MISSING_NAMES for v in values] + [True])  # of code -1
     codes = np.where(absent[codes], -1, codes)
-    # one by one: 3.0 is "3" whatever stands beside it
-    return Column([str(class_names(np.array([value]))[0]) for value in names], codes)
+    # each name on its own, so that 3.0 is always "3"
+    return EncodedColumn([str(class_names(np.array([value]))[0]) for value in names], codes)
 
 
 @contextmanager
-def _reading(place: str) -> Iterator[None]:
-    """Turn what pyarrow raises about a file into one sentence."""
+def _errors_naming(place: str) -> Iterator[None]:
+    """Turn exceptions of pyarrow and the system into a `MixdaError` that names the place."""
     pa = pyarrow()
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        reason = " ".join(str(getattr(error, "strerror", None) or error).split())[:200].rstrip(". ")
-        raise MixdaError(f"{place} cannot be read: {reason}.") from None
+        raise MixdaError(f"{place} cannot be read: {reason_of(error)}.") from None
 
 
-def _at(absent: NDArray[np.bool_] | None, row: int) -> bool:
+def _is_true(absent: NDArray[np.bool_] | None, row: int) -> bool:
     return absent is not None and bool(absent[row])

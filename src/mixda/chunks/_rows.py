@@ -1,4 +1,4 @@
-"""Blocks of rows, their classes and domains: what every part of a `ChunkSource` yields."""
+"""Blocks of rows with their classes, domains and weights, and the grouping of rows."""
 
 from __future__ import annotations
 
@@ -12,79 +12,90 @@ from numpy.typing import ArrayLike, NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_array
 
-Key = tuple[Any, Any]  # domain and class of a mixture; None where they are not told apart
+GroupKey = tuple[Any, Any]  # domain and class; None where rows are not grouped by it
 
-_BLOCK_VALUES = 1 << 20  # 8 MB as float64
+_VALUES_PER_BLOCK = 1 << 20  # 8 MB as float64
 
 
-def rows_per_block(n_features: int) -> int:
-    """Rows that are read at a time."""
-    return max(256, _BLOCK_VALUES // n_features)
+@dataclass(frozen=True)
+class Grouping:
+    """Which rows share a mixture: those of the same class, the same domain, both, or all rows."""
+
+    by_label: bool = False
+    by_domain: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """Names and, for each row, the place of its name among them."""
+class EncodedColumn:
+    """A column of names: the distinct names, and the index of each row's name among them."""
 
     names: list[Any]
     codes: NDArray[np.intp]
 
-    def __getitem__(self, rows: Any) -> Column:
-        return Column(self.names, self.codes[rows])
+    def __getitem__(self, rows: Any) -> EncodedColumn:
+        return EncodedColumn(self.names, self.codes[rows])
 
 
-def encode(values: NDArray[Any]) -> Column:
-    """Return the distinct values, sorted, and where each row's stands."""
+def encode_column(values: NDArray[Any]) -> EncodedColumn:
+    """Encode names by their rank among the sorted distinct names."""
     names, codes = np.unique(values, return_inverse=True)
-    return Column(names.tolist(), codes)
+    return EncodedColumn(names.tolist(), codes)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Some samples of shape (n, d), their classes, domains and weights."""
+class RowBlock:
+    """Samples of shape (n, d) with their classes, domains and weights."""
 
     X: Array
-    label: Column | None = None
-    domain: Column | None = None
+    label: EncodedColumn | None = None
+    domain: EncodedColumn | None = None
     weight: Array | None = None
 
-    def __getitem__(self, rows: Any) -> Rows:
+    def __getitem__(self, rows: Any) -> RowBlock:
         columns = (self.label, self.domain, self.weight)
         label, domain, weight = (None if column is None else column[rows] for column in columns)
-        return Rows(self.X[rows], label, domain, weight)  # type: ignore[arg-type]
+        return RowBlock(self.X[rows], label, domain, weight)  # type: ignore[arg-type]
 
-    def blocks(self) -> Iterator[Rows]:
-        """Cut into pieces of a few megabytes."""
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield smaller blocks of a few megabytes."""
         step = rows_per_block(self.X.shape[1])
         for start in range(0, len(self.X), step):
             yield self[start : start + step]
 
-    def groups(self, by_label: bool, by_domain: bool) -> Iterator[tuple[Key, Array, Any]]:
-        """Yield domain and class, samples and weights of every mixture that has rows here."""
-        label = self.label if by_label else None
-        domain = self.domain if by_domain else None
+    def groups(self, grouping: Grouping) -> Iterator[tuple[GroupKey, Array, Array | None]]:
+        """Yield key, samples and weights of every group that has rows in this block."""
+        label = self.label if grouping.by_label else None
+        domain = self.domain if grouping.by_domain else None
         if label is None and domain is None:
             yield (None, None), self.X, self.weight
             return
-        labels, domains = (column or Column([None], np.zeros(1, int)) for column in (label, domain))
+        single = EncodedColumn([None], np.zeros(1, int))
+        labels, domains = label or single, domain or single
         codes = domains.codes * len(labels.names) + labels.codes
         order = np.argsort(codes, kind="stable")
         present, starts = np.unique(codes[order], return_index=True)
         for code, rows in zip(present, np.split(order, starts[1:]), strict=True):
-            of, name = divmod(int(code), len(labels.names))
+            domain_code, label_code = divmod(int(code), len(labels.names))
             weight = None if self.weight is None else self.weight[rows]
-            yield (domains.names[of], labels.names[name]), self.X[rows], weight
+            yield (domains.names[domain_code], labels.names[label_code]), self.X[rows], weight
+
+
+def rows_per_block(n_features: int) -> int:
+    """Return the number of rows that are read at a time."""
+    return max(256, _VALUES_PER_BLOCK // n_features)
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of a dataframe, if they are texts and all different."""
+    """Return the column names of a dataframe if they are distinct strings, else None."""
     columns = list(getattr(X, "columns", ()))
     named = columns and all(isinstance(name, str) for name in columns)
     return tuple(columns) if named and len(set(columns)) == len(columns) else None
 
 
-def weighed(X: Array, sample_weight: ArrayLike | None) -> tuple[Array, Array | None, Any]:
-    """Return the samples of positive weight, weights of mean one, and which rows were kept."""
+def apply_sample_weight(
+    X: Array, sample_weight: ArrayLike | None
+) -> tuple[Array, Array | None, Any]:
+    """Return the samples of positive weight, their weights scaled to mean one, and their index."""
     if sample_weight is None:
         return X, None, slice(None)
     weight = check_array(sample_weight, "sample_weight", ndim=1)
@@ -95,6 +106,6 @@ def weighed(X: Array, sample_weight: ArrayLike | None) -> tuple[Array, Array | N
             f"sample_weight must be non-negative with a positive sum, got a minimum of "
             f"{weight.min():.6g} and a sum of {weight.sum():.6g}."
         )
-    kept = weight > 0
-    weight = weight[kept] / weight.max()
-    return X[kept], weight / weight.mean(), kept
+    positive = weight > 0
+    weight = weight[positive] / weight.max()
+    return X[positive], weight / weight.mean(), positive

@@ -1,4 +1,4 @@
-"""Sums over partitions: what runs a pass, and the tree along which its results are added."""
+"""Sums over partitions: the interface of executors, and the tree along which results are added."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ T = TypeVar("T")
 Task = Callable[[int, Any], T]
 Merge = Callable[[T, T], T]
 
-ARITY = 8  # results that are added at once
+ARITY = 8  # children of a node of the tree
 
 
 class Executor(Protocol):
-    """Runs a task on every part and adds up the results."""
+    """Runs a task on partitions and adds up the results."""
 
-    def fold(self, task: Task[T], merge: Merge[T], parts: Sequence[int]) -> T:
-        """Return the sum of the task's results over the parts with these indices."""
+    def fold(self, task: Task[T], merge: Merge[T], partitions: Sequence[int]) -> T:
+        """Return the sum of ``task(index, partition)`` over the partitions of these indices."""
         ...  # pragma: no cover
 
 
 def tree_sum(results: Iterable[T], merge: Merge[T]) -> T:
-    """Add results in their order, `ARITY` at a time, then the sums in the same way, and so on.
+    """Add results in order along a tree with `ARITY` children per node.
+
+    The tree depends only on the number of results, so rounding is the same for all executors.
 
     Examples
     --------
@@ -52,4 +54,4 @@ def tree_sum(results: Iterable[T], merge: Merge[T]) -> T:
         if rest:
             push(level + 1, reduce(merge, rest))
         level += 1
-    raise MixdaError("there is nothing to add.")
+    raise MixdaError("there are no partitions to sum over; the data are empty.")

@@ -1,7 +1,8 @@
-"""The commands, one function each. Heavy modules are imported when a command needs them."""
+"""The commands, one function each. Modules are imported when a command needs them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from mixda.estimators import COMMANDS
 
 
 class _Commands(typer.core.TyperGroup):  # type: ignore[misc]
-    """The commands of this file, and ``bench``, which is only imported when it is asked for."""
+    """The commands of this file, and ``bench``, which is imported on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), "bench"]
@@ -23,11 +24,11 @@ class _Commands(typer.core.TyperGroup):  # type: ignore[misc]
     def get_command(self, ctx: Any, name: str) -> Any:
         if name != "bench":
             return super().get_command(ctx, name)
-        from mixda.cli._bench import app as bench
+        from mixda.cli._bench import app
 
-        found = typer.main.get_command(bench)
-        found.name = "bench"
-        return found
+        bench = typer.main.get_command(app)
+        bench.name = "bench"
+        return bench
 
 
 app = typer.Typer(
@@ -39,8 +40,13 @@ app = typer.Typer(
 
 
 def command() -> Any:
-    """Return the whole command line as one command object."""
+    """Return the command line as one command object."""
     return typer.main.get_command(app)
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run one command, by default that of the process; exceptions are left to the caller."""
+    return int(command().main(arguments, prog_name="mixda", standalone_mode=False) or 0)
 
 
 Data = Annotated[
@@ -50,35 +56,34 @@ Data = Annotated[
     ),
 ]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the classes.")]
-Domain = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of the names of the domains.")
-]
+Domain = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the domain names.")]
 Components = Annotated[
     str | None,
     typer.Option(
-        metavar="N|bic", help="A number, per class if there are classes, or bic to choose it."
+        metavar="N|bic",
+        help="Number of components, per class if there are classes; bic chooses it.",
     ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMNS", help="Feature columns, comma-separated; default all of numbers."
+        metavar="COLUMNS", help="Feature columns, comma-separated; default: all numeric columns."
     ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns that are no features, comma-separated."),
+    typer.Option(metavar="COLUMNS", help="Columns to leave out, comma-separated."),
 ]
 Missing = Annotated[
     str,
     typer.Option(
         metavar="error|drop",
-        help="Rows with missing values.",
+        help="What to do with rows that have missing values.",
         autocompletion=lambda: ["error", "drop"],
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -96,8 +101,8 @@ def _root(
 ) -> None:
     """Classify unlabeled data with the help of labeled data from elsewhere.
 
-    Labeled sources and an unlabeled target become Gaussian mixtures; optimal transport carries
-    the labels over.
+    Labeled sources and an unlabeled target are summarized as Gaussian mixtures, and optimal
+    transport carries the labels over.
     """
 
 
@@ -109,7 +114,7 @@ def fit(
             "--output",
             "-o",
             metavar="FILE.gmm",
-            help="Where to write; {domain} stands for the domain.",
+            help="Output file; {domain} stands for the domain name.",
         ),
     ],
     label: Label = None,
@@ -120,28 +125,28 @@ def fit(
     missing: Missing = "error",
     seed: Seed = 0,
     n_jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Fit in this many processes; -1: all cores.")
+        int | None, typer.Option(metavar="N", help="Number of processes; -1 uses all cores.")
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Fit on a Dask cluster, as tcp://10.0.0.1:8786."),
+        typer.Option(metavar="ADDRESS", help="Fit on a Dask cluster, such as tcp://10.0.0.1:8786."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a large fit that was stopped.")
+        bool, typer.Option("--resume", help="Resume an interrupted large fit.")
     ] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Summarize data as a Gaussian mixture, a small file that holds no sample.
+    """Summarize data as a Gaussian mixture, a small file without samples.
 
-    All files together are one domain; with --domain, every value of that column is one, and each
-    gets its own file. Without --label the mixture has no classes.
+    All files together form one domain. With --domain, each value of that column is a domain and
+    gets its own file. Without --label, the mixture has no classes.
     """
     from mixda.tables import open_table
     from mixda.workflow import fit_files, output_paths
 
     out = Output(quiet, json)
-    output_paths(output, [""])  # say now what will not do
+    output_paths(output, [""])  # fail before the work, not after it
     if domain is not None:
         output_paths(output, open_table(data).distinct(domain))
     mixtures = fit_files(
@@ -183,18 +188,16 @@ def fit(
 def adapt(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE", help="Labeled domains: data files or .gmm files, freely mixed."
-        ),
+        typer.Argument(metavar="SOURCE", help="Labeled domains: data files, .gmm files, or both."),
     ],
     target: Annotated[
         str,
         typer.Option(
-            metavar="TARGET", help="Unlabeled domain: a file, or a value of --domain's column."
+            metavar="TARGET", help="Unlabeled domain: a file, or a value of the --domain column."
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL.mixda", help="Where to write.")
+        Path, typer.Option("--output", "-o", metavar="MODEL.mixda", help="Output file.")
     ],
     label: Label = None,
     domain: Domain = None,
@@ -216,20 +219,22 @@ def adapt(
         str,
         typer.Option(
             metavar="auto|domain|sources|none",
-            help="Standardize each domain, or all by the sources (auto).",
+            help="Standardize by the moments of each domain, or of the sources (auto).",
             autocompletion=lambda: ["auto", "domain", "sources", "none"],
         ),
     ] = "auto",
     components: Components = None,
     target_components: Annotated[
-        str | None, typer.Option(metavar="N|bic", help="The same for the target.")
+        str | None, typer.Option(metavar="N|bic", help="Number of components of the target.")
     ] = None,
     columns: Columns = None,
     drop: Drop = None,
     missing: Missing = "error",
     options: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="More of the method, as n_atoms=4."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Other parameters of the method, such as n_atoms=4."
+        ),
     ] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -237,10 +242,11 @@ def adapt(
 ) -> None:
     """Learn a classifier of the target from labeled sources and the unlabeled target.
 
-    Every source file is a domain named after the file; with --domain, every value of that column.
-    A label column of the target is never read. With .gmm files the methods are dadil, wbt and otda.
+    Each source file is a domain, named after the file. With --domain, each value of that column is
+    a domain. The label column of the target is never read. The methods that accept .gmm files are
+    dadil, wbt and otda.
     """
-    from mixda._core.resume import keeping
+    from mixda._core.resume import cache_until_done
     from mixda._core.text import plural
     from mixda.workflow import adapt_files, describe_model, output_paths
 
@@ -248,7 +254,7 @@ def adapt(
     output_paths(output, [""], ".mixda")
     checkpoint = output.with_name(f"{output.name}.checkpoint")
     try:
-        with keeping(checkpoint):
+        with cache_until_done(checkpoint):
             model = adapt_files(
                 sources,
                 target,
@@ -270,23 +276,23 @@ def adapt(
             model.save(output)
     except KeyboardInterrupt:
         if checkpoint.exists():
-            typer.echo(f"stopped; the same command goes on with what is in {checkpoint}", err=True)
+            typer.echo(f"interrupted; run the same command to resume from {checkpoint}", err=True)
         raise
-    found = describe_model(model)
-    domains = found["domains"]
-    features = plural(len(found["features"]), "feature")
+    summary = describe_model(model)
+    domains = summary["domains"]
+    features = plural(len(summary["features"]), "feature")
     title = f"{model.method}: {len(model.classes)} classes, {features}"
     cells = [list(domain.values()) for domain in domains]
     below = f"features: {listed(model.feature_names)}"
     out.table(title, list(domains[0]), cells, words=2, below=below)
     if method == "auto" and model.method != "AutoMSDA":
         out.say(
-            f"auto is {model.method} here; with data files instead of .gmm files it would judge "
-            "several methods and estimate the accuracy."
+            f"auto is {model.method} here; with data files instead of .gmm files, it compares "
+            "several methods and estimates the accuracy."
         )
-    out.say(found["trust"])
+    out.say(summary["trust"])
     out.say(f"written: {output}")
-    out.result({**found, "written": str(output)})
+    out.result({**summary, "written": str(output)})
 
 
 def predict(
@@ -294,11 +300,11 @@ def predict(
     data: Data,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write, .csv or .parquet."),
+        typer.Option("--output", "-o", metavar="FILE", help="Output file, .csv or .parquet."),
     ],
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns to copy, as ids; comma-separated."),
+        typer.Option(metavar="COLUMNS", help="Columns to copy, such as ids, comma-separated."),
     ] = None,
     rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rows held in memory at a time.")
@@ -306,14 +312,14 @@ def predict(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Classify rows: label, confidence, a flag for rows far from all that is known, probabilities.
+    """Classify rows: label, confidence, probabilities, and a flag for outliers.
 
-    Columns are found by name, in any order and among others. Rows with a missing value get no
-    label but a note. Files may be larger than memory.
+    Columns are matched by name; others are ignored. Rows with a missing value get a note instead
+    of a label. Files may be larger than memory.
     """
     from mixda._core.text import plural
-    from mixda.model import AdaptedModel, trust_numbers, trust_sentence
-    from mixda.workflow import predict_file
+    from mixda.model import AdaptedModel
+    from mixda.workflow import describe_trust, predict_file
 
     out = Output(quiet, json)
     loaded = AdaptedModel.load(model)
@@ -330,22 +336,21 @@ def predict(
     table = [(name, n, f"{n / total:.1%}") for name, n in done.counts.items()]
     out.table("predicted", ["class", "rows", "share"], table)
     if done.missing:
-        verb = "misses" if done.missing == 1 else "miss"
-        out.say(f"{plural(done.missing, 'row')} {verb} a value and got a note instead of a label.")
+        verb = "has" if done.missing == 1 else "have"
+        out.say(f"{plural(done.missing, 'row')} {verb} a missing value, and a note but no label.")
     if done.far:
-        who = "1 row is" if done.far == 1 else f"{done.far:,} rows are"
-        out.say(f"{who} far from everything the model knows (column far).")
-    far = done.far / total
-    trust, estimate = trust_sentence(loaded, far), trust_numbers(loaded, far)
-    out.say(trust)
+        verb = "is an outlier" if done.far == 1 else "are outliers"
+        out.say(f"{plural(done.far, 'row')} {verb}: far from all data of the model (column far).")
+    trust = describe_trust(loaded, outlier_share=done.far / total)
+    out.say(trust["trust"])
     out.say(f"written: {output} ({plural(done.rows, 'row')})")
-    out.result({**vars(done), "trust": trust, "estimate": estimate, "written": str(output)})
+    out.result({**vars(done), **trust, "written": str(output)})
 
 
 def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="REPORT.html", help="Where to write.")
+        Path, typer.Option("--output", "-o", metavar="REPORT.html", help="Output file.")
     ],
     data: Annotated[
         list[str] | None,
@@ -355,19 +360,19 @@ def report(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write one HTML page about a model: how far the domains are apart, how far to trust it.
+    """Write an HTML page about a model: how far apart its domains are, how far to trust it.
 
-    With --data it also shows the samples the model is least certain of, and with --label, which is
-    used for nothing else, the confusion matrix.
+    With --data, the page also shows the samples the model is least certain about. With --label, it
+    shows the confusion matrix; labels are used for nothing else.
     """
-    from mixda.model import AdaptedModel, trust_sentence
-    from mixda.workflow import output_paths, report_file
+    from mixda.model import AdaptedModel
+    from mixda.workflow import describe_trust, output_paths, report_file
 
     out = Output(quiet, json)
     output_paths(output, [""], ".html")
     loaded = AdaptedModel.load(model)
     path = report_file(loaded, output, data or None, label)
-    out.say(trust_sentence(loaded, far=0.0))
+    out.say(describe_trust(loaded)["trust"])
     out.say(f"written: {path}")
     out.result({"written": str(path)})
 
@@ -377,22 +382,23 @@ def info(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Say what a file holds."""
+    """Show what a file holds."""
     from mixda.workflow import describe
 
     out = Output(quiet, json)
-    found = describe(file)
-    shown = [(k, v) for k, v in found.items() if v is not None and k not in ("domains", "estimate")]
+    contents = describe(file)
+    hidden = ("domains", "estimate")
+    shown = [(k, v) for k, v in contents.items() if v is not None and k not in hidden]
     cells = [(k, listed(v) if isinstance(v, list) else v) for k, v in shown]
     out.table(file, ["what", "value"], cells, words=2)
-    if "domains" in found:
-        domains = found["domains"]
+    if "domains" in contents:
+        domains = contents["domains"]
         out.table("domains", list(domains[0]), [list(d.values()) for d in domains], words=2)
-    out.result(found)
+    out.result(contents)
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the results.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Output folder.")] = Path(
         "mixda-demo"
     ),
     seed: Seed = 0,
@@ -400,7 +406,7 @@ def demo(
     """Run fit, adapt, predict and report on built-in data: three scanners teach a fourth."""
     from mixda.cli._demo import run_demo
 
-    run_demo(out, seed)
+    run_demo(out, seed, run_command)
 
 
 def _number_or_word(value: str | None) -> int | str | None:
@@ -408,19 +414,19 @@ def _number_or_word(value: str | None) -> int | str | None:
 
 
 def _settings(values: list[str]) -> dict[str, Any]:
-    """``name=value`` pairs; a value is JSON if it can be read as such, else a word."""
+    """Return ``name=value`` pairs as a dict; a value is JSON if it can be read as such."""
     import json
 
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for value in values:
         name, sign, text = value.partition("=")
         if not sign:
-            raise MixdaError(f"--set {value!r} must be parameter=value, as n_atoms=4.")
+            raise MixdaError(f"--set {value!r} must be parameter=value, such as n_atoms=4.")
         try:
-            found[name.strip()] = json.loads(text)
+            settings[name.strip()] = json.loads(text)
         except json.JSONDecodeError:
-            found[name.strip()] = text
-    return found
+            settings[name.strip()] = text
+    return settings
 
 
 _EXAMPLES: dict[Any, tuple[str, ...]] = {

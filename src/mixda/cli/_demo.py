@@ -1,57 +1,62 @@
-"""``mixda demo``: four csv files, then the very commands that a user would type."""
+"""``mixda demo``: four csv files, and the commands that a user would type."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda.cli import run
 from mixda.cli._output import Output
 from mixda.datasets import load_digit_scanners
 from mixda.tables import open_table, write_table
 
+SOURCES = ("office", "archive", "library")
 TARGET = "phone"
 
+Run = Callable[[Sequence[str]], object]
 
-def run_demo(folder: Path, seed: int) -> None:
-    """Write the files, run the commands, print how right they are and where the report is."""
+
+def run_demo(folder: Path, seed: int, run: Run) -> None:
+    """Write the files, run the commands, print the accuracies and the path of the report."""
     out = Output()
     folder.mkdir(parents=True, exist_ok=True)
-    truth = _write_files(folder, seed)
-    sources = [str(folder / f"{name}.csv") for name in ("office", "archive", "library")]
-    mixtures = [str(folder / "office.gmm"), *sources[1:]]  # the others see no page of the office
+    truth = write_scanners(folder, seed)
+    files = [str(folder / f"{name}.csv") for name in SOURCES]
+    mixtures = [str(folder / "office.gmm"), *files[1:]]  # the office shares no page
     target = str(folder / f"{TARGET}.csv")
-    out.say(f"four scanners wrote files to {folder}; only those of three have a column digit\n")
-    seeded = ["--seed", str(seed)]
-    _type(out, "fit", sources[0], "--label", "digit", *seeded, "-o", mixtures[0])
+    out.say(f"wrote the files of four scanners to {folder}; three of them have a column digit\n")
+
+    def typed(*arguments: str) -> None:
+        out.say(f"$ mixda {shlex.join(arguments)}")
+        run(arguments)
+        out.say("")
+
+    typed("fit", files[0], "--label", "digit", "--seed", str(seed), "-o", mixtures[0])
     scores = []
-    for words, method, domains in (
-        ("source only", "source", sources),
+    for words, method, sources in (
+        ("source only", "source", files),
         ("GMM-DaDiL, the office as a .gmm", "dadil", mixtures),
-        ("auto, from all files", "auto", sources),
+        ("auto, from all files", "auto", files),
     ):
         model, predictions = str(folder / f"{method}.mixda"), folder / f"{method}.csv"
-        given = [*domains, "--target", target, "--label", "digit", "--method", method]
-        _type(out, "adapt", *given, *seeded, "-o", model)
-        _type(out, "predict", model, target, "--quiet", "-o", str(predictions))
+        given = [*sources, "--target", target, "--label", "digit", "--method", method]
+        typed("adapt", *given, "--seed", str(seed), "-o", model)
+        typed("predict", model, target, "--quiet", "-o", str(predictions))
         predicted = open_table(predictions).read(["confidence"], "label").y
         scores.append((words, f"{np.mean(predicted == truth):.1%}"))
     page = folder / "report.html"
-    _type(out, "report", model, "--data", target, "-o", str(page))
-    out.table(
-        f"digits of the {TARGET} named correctly (its labels are used here only)",
-        ["model", "accuracy"],
-        scores,
-    )
+    typed("report", model, "--data", target, "-o", str(page))
+    title = f"accuracy on the {TARGET} (its labels are used here only)"
+    out.table(title, ["model", "accuracy"], scores)
     out.say(f"report: {page.resolve()}")
 
 
-def _write_files(folder: Path, seed: int) -> NDArray[np.int64]:
-    """Write one csv per scanner, the target's without labels; return these."""
+def write_scanners(folder: Path, seed: int) -> NDArray[np.int64]:
+    """Write one csv file per scanner, that of the target without labels, which are returned."""
     data = load_digit_scanners(random_state=seed)
     for name in data.domain_names:
         X, y = data.samples_of(name)
@@ -60,11 +65,3 @@ def _write_files(folder: Path, seed: int) -> NDArray[np.int64]:
             columns["digit"] = y
         write_table(folder / f"{name}.csv", [columns])
     return data.samples_of(TARGET)[1]
-
-
-def _type(out: Output, *arguments: str) -> None:
-    out.say(f"$ mixda {shlex.join(arguments)}")
-    code = run(arguments)
-    if code:
-        raise SystemExit(code)
-    out.say("")

@@ -1,7 +1,6 @@
-"""The one object that every loader returns, and where loaders look for files.
+"""`DomainDataset`, which every loader returns, and the location of data files.
 
-A `DomainDataset` holds all labels, as a benchmark must; `DomainDataset.as_task` is the door
-through which a method gets it, and target labels do not pass that door in `y`.
+A `DomainDataset` has the labels of all domains. `DomainDataset.as_task` masks those of the target.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MASKED = -1
 
 
 class DomainTask(NamedTuple):
-    """One adaptation problem: fit on the first three fields, score with the last.
+    """An adaptation task: fit on the first three fields, score on the last.
 
     ``estimator.fit(task.X, task.y, sample_domain=task.sample_domain)`` and
     ``estimator.score(task.X_target, task.y_target)``.
@@ -34,11 +33,11 @@ class DomainTask(NamedTuple):
     X : ndarray of shape (n, d)
         Samples of all domains.
     y : ndarray of shape (n,)
-        Class codes of the source rows; -1 on every target row.
+        Class codes of source rows; -1 for target rows.
     sample_domain : ndarray of shape (n,)
-        SKADA's convention: domain number k (from 1) for a source row, -k for a target row.
+        Domain ids as in SKADA: k ≥ 1 for source rows, -k for target rows.
     y_target : ndarray of shape (n_target,)
-        The class codes that were masked in `y`, in the order of `X_target`.
+        Class codes of the target rows, in the order of `X_target`.
     """
 
     X: Array
@@ -48,7 +47,7 @@ class DomainTask(NamedTuple):
 
     @property
     def X_target(self) -> Array:
-        """The target's samples, shape (n_target, d)."""
+        """Samples of the target, shape (n_target, d)."""
         return self.X[self.sample_domain < 0]
 
 
@@ -56,8 +55,8 @@ class DomainTask(NamedTuple):
 class DomainDataset:
     """Labeled samples from several domains.
 
-    Its arrays cannot be written to. `X` is not copied if it need not be: who changes the array
-    that it was made from changes the dataset.
+    The arrays are read-only. `X` is not copied unless necessary, so changes to the original array
+    may change the data set.
 
     Parameters
     ----------
@@ -68,15 +67,16 @@ class DomainDataset:
         Domain codes ``0 … N-1``, positions in `domain_names`.
     domain_names, class_names : sequence of str
     description : str
-        What the data are, where they come from, what was done to them.
+        Content, origin and preprocessing of the data.
     block : array-like of shape (n,), optional
-        Rows of different blocks share no raw data (no overlapping windows, no common run). Split
-        by `block`, never by row: it is what scikit-learn's splitters take as ``groups``.
+        Rows of different blocks share no raw data: no overlapping windows, no common run, not the
+        same object in two domains. Split by block rather than by row: pass it to scikit-learn's
+        splitters as ``groups``.
     sample_shape : tuple of int, optional
-        Shape of one sample before it became a row of `X`, for instance (variables, steps) of a
-        series: what deep backbones take as ``input_shape``. By default ``(d,)``.
+        Shape of a sample before flattening, for instance (variables, steps) of a time series; the
+        ``input_shape`` of deep backbones. By default ``(d,)``.
     feature_names : sequence of str, optional
-        Of the columns of `X`, if they have names.
+        Names of the columns of `X`.
 
     Examples
     --------
@@ -104,7 +104,9 @@ class DomainDataset:
         X = check_array(self.X, "X", ndim=2)
         shape = tuple(int(size) for size in self.sample_shape) or (X.shape[1],)
         if math.prod(shape) != X.shape[1]:
-            raise MixdaError(f"sample_shape {shape} does not fit rows of {X.shape[1]} features.")
+            raise MixdaError(
+                f"sample_shape must have a product of {X.shape[1]}, the features of X, got {shape}."
+            )
         object.__setattr__(self, "sample_shape", shape)
         names = {
             "domain_names": tuple(str(name) for name in self.domain_names),
@@ -112,19 +114,19 @@ class DomainDataset:
             "feature_names": tuple(str(name) for name in self.feature_names),
         }
         if len(set(names["domain_names"])) < len(names["domain_names"]):
-            raise MixdaError(
-                f"the names of the domains must differ, got {list(names['domain_names'])}."
-            )
+            raise MixdaError(f"domain_names must be distinct, got {list(names['domain_names'])}.")
         if len(names["feature_names"]) not in (0, X.shape[1]):
             raise MixdaError(
-                f"feature_names must be {X.shape[1]}, one per column of X, or none, got "
+                f"feature_names must hold {X.shape[1]} names, one per column of X, or none, got "
                 f"{len(names['feature_names'])}."
             )
         arrays: dict[str, NDArray[Any] | None] = {
             "X": X,
-            "y": _codes(self.y, "y", len(X), len(names["class_names"])),
-            "domain": _codes(self.domain, "domain", len(X), len(names["domain_names"])),
-            "block": None if self.block is None else _codes(self.block, "block", len(X), None),
+            "y": _check_codes(self.y, "y", len(X), len(names["class_names"])),
+            "domain": _check_codes(self.domain, "domain", len(X), len(names["domain_names"])),
+            "block": None
+            if self.block is None
+            else _check_codes(self.block, "block", len(X), None),
         }
         for name, array in arrays.items():
             object.__setattr__(self, name, _read_only(array))
@@ -132,19 +134,19 @@ class DomainDataset:
             object.__setattr__(self, name, values)
 
     def domain_index(self, domain: str | int) -> int:
-        """Return the code of a domain given by its name or by its code (-1 is the last)."""
+        """Return the code of a domain given by name or code (-1 is the last)."""
         if isinstance(domain, str):
             if domain in self.domain_names:
                 return self.domain_names.index(domain)
         elif -len(self.domain_names) <= domain < len(self.domain_names):
             return int(domain) % len(self.domain_names)
         raise MixdaError(
-            f"there is no domain {domain!r}; the domains are {list(self.domain_names)}, "
-            f"or 0 to {len(self.domain_names) - 1}."
+            f"domain must be one of {list(self.domain_names)} or a code below "
+            f"{len(self.domain_names)}, got {domain!r}."
         )
 
     def samples_of(self, domain: str | int) -> tuple[Array, Codes]:
-        """Return the samples and class codes of one domain, given by name or code.
+        """Return the samples and class codes of a domain, given by name or code.
 
         Examples
         --------
@@ -157,10 +159,10 @@ class DomainDataset:
         return self.X[rows], self.y[rows]
 
     def as_task(self, target: str | int = -1) -> DomainTask:
-        """Take one domain as the unlabeled target and all others as sources.
+        """Use one domain as the unlabeled target and all others as sources.
 
-        The target rows of the returned `y` are -1, so that no label of the target can reach a
-        method by accident; they are returned apart, for the score.
+        The target rows of `y` are -1, so that target labels cannot leak into training. They are
+        returned separately in `y_target`.
 
         Parameters
         ----------
@@ -170,7 +172,7 @@ class DomainDataset:
         Returns
         -------
         DomainTask
-            ``(X, y, sample_domain, y_target)``, the rows of `X` in their order here.
+            ``(X, y, sample_domain, y_target)``, with the rows of `X` in the same order as here.
 
         Examples
         --------
@@ -196,32 +198,32 @@ class DomainDataset:
 
 
 def data_file(name: str, data_home: str | Path | None = None) -> Path:
-    """Return the path of a data file in `data_home`, else in ``MIXDA_DATA``, or say what to do."""
+    """Return the path of a file in `data_home`, by default in the folder ``MIXDA_DATA``."""
     home = data_home if data_home is not None else os.environ.get("MIXDA_DATA")
     if home is None or str(home) == "":
         raise MixdaError(
-            f"no data folder is known; put {name} into a folder and set the environment variable "
-            "MIXDA_DATA to that folder, or give it as data_home."
+            f"The data folder is not set. Pass data_home, or set the environment variable "
+            f"MIXDA_DATA, to the folder that contains {name}."
         )
     path = Path(home).expanduser() / name
     if not path.is_file():
         raise MixdaError(
-            f"{path} does not exist; put {name} there, or set MIXDA_DATA (or data_home) to the "
-            "folder that holds it."
+            f"{path} does not exist. Put {name} there, or set data_home or MIXDA_DATA to the "
+            "folder that contains it."
         )
     return path
 
 
-def _codes(values: Any, name: str, size: int, n_names: int | None) -> Codes:
+def _check_codes(values: Any, name: str, size: int, n_names: int | None) -> Codes:
     codes = np.asarray(values)
     if codes.dtype.kind not in "iu" or codes.shape != (size,):
         raise MixdaError(
-            f"{name} must be {size} integer codes, one per row of X, got dtype {codes.dtype} and "
+            f"{name} must hold {size} integer codes, one per row of X, got dtype {codes.dtype} and "
             f"shape {codes.shape}."
         )
     if n_names is not None and size and not (codes.min() >= 0 and codes.max() < n_names):
         raise MixdaError(
-            f"{name} must hold codes from 0 to {n_names - 1}, one per name, got values from "
+            f"{name} must hold codes from 0 to {n_names - 1}, got values from "
             f"{codes.min()} to {codes.max()}."
         )
     return codes.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Reading benchmark files: one npz with samples, class codes, domain codes and their names."""
+"""Benchmark files: an npz with samples, class codes, domain codes and their names."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def read_domains(
 ) -> DomainDataset:
     """Read a file of the layout ``X (n, …), y (n,), d (n,), doms (N,)`` and perhaps ``cls (nc,)``.
 
-    ``y`` and ``d`` are codes, or names. Names of classes are the file's own ``cls``, else
-    `class_names`, else what ``y`` holds. The columns of a flat ``X`` are called by the file's
-    ``feature_names``, else x0, x1, …; `features`, `drop` and `missing` are those of a table.
+    ``y`` and ``d`` are codes or names. The class names are ``cls``, else `class_names`, else the
+    values of ``y``. The columns of a two-dimensional ``X`` are named by ``feature_names``, else x0,
+    x1, …; `features`, `drop` and `missing` are those of a table.
     """
     check_choice(missing, "missing", ("error", "drop"))
     arrays = read_arrays(path, LAYOUT, optional=("cls", "feature_names"))
@@ -40,19 +40,21 @@ def read_domains(
     if not fits or X.dtype.kind not in "fiub" or {y.dtype.kind, d.dtype.kind} - set("iuU"):
         shown = ", ".join(f"{name} {arrays[name].dtype} {arrays[name].shape}" for name in "Xyd")
         raise MixdaError(
-            f"{path} does not hold numbers X (n, …) with integer codes or names y (n,) and d (n,): "
-            f"it holds {shown}; put the original file there."
+            f"{path} must contain numbers X (n, …) and integer codes or names y (n,) and d (n,), "
+            f"but contains {shown}. Replace it with the original file."
         )
     names: tuple[str, ...] = ()
     if X.ndim == 2:
-        names = tuple(str(n) for n in arrays.get("feature_names", _numbered(X)).ravel())
-        X, names = _chosen(path, X, names, features, drop)
+        names = tuple(str(n) for n in arrays.get("feature_names", _default_names(X)).ravel())
+        X, names = _select_columns(path, X, names, features, drop)
     elif features or drop:
-        raise MixdaError(f"{path} holds samples of shape {X.shape[1:]}, which have no columns.")
+        raise MixdaError(
+            f"{path} has samples of shape {X.shape[1:]}, so features and drop do not apply."
+        )
     kept = np.isfinite(X).all(axis=tuple(range(1, X.ndim))) | (missing == "error")
     try:
-        labels, known = _coded(y, arrays.get("cls", class_names))
-        domain, domain_names = _coded(d, arrays["doms"].ravel())
+        labels, known = _encode(y, arrays.get("cls", class_names))
+        domain, domain_names = _encode(d, arrays["doms"].ravel())
         return DomainDataset(
             X=X[kept].reshape(int(kept.sum()), -1).astype(np.float64),
             y=labels[kept],
@@ -67,46 +69,46 @@ def read_domains(
         raise MixdaError(f"{path}: {error}") from None
 
 
-def _numbered(X: NDArray[Any]) -> NDArray[Any]:
+def _default_names(X: NDArray[Any]) -> NDArray[Any]:
     return np.array([f"x{k}" for k in range(X.shape[1])])
 
 
-def _chosen(
+def _select_columns(
     path: Path,
     X: NDArray[Any],
     names: tuple[str, ...],
     features: Sequence[str] | None,
     drop: Collection[str],
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Keep the columns of `features`, else all, but not those of `drop`."""
+    """Keep the columns in `features` (by default all) that are not in `drop`."""
     if len(names) != X.shape[1]:
         raise MixdaError(f"{path} has {len(names)} feature_names for {X.shape[1]} columns of X.")
     unknown = [name for name in (*(features or ()), *drop) if name not in names]
     wanted = tuple(name for name in (features or names) if name not in drop)
     if unknown or not wanted:
-        what = f"no column {unknown[0]!r}" if unknown else "no column left to use as a feature"
+        problem = f"no column {unknown[0]!r}" if unknown else "no column left to use as a feature"
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        raise MixdaError(f"{path} has {what}; its columns are {shown}.")
+        raise MixdaError(f"{path} has {problem}. Its columns are {shown}.")
     return X[:, [names.index(name) for name in wanted]], wanted
 
 
-def _coded(values: NDArray[Any], names: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Return codes and what they stand for; values that are no codes are names themselves."""
+def _encode(values: NDArray[Any], names: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Return codes and their names; values that are not integers are names."""
     if values.dtype.kind in "iu":
         n = int(values.max()) + 1
         return values, tuple(str(name) for name in (range(n) if names is None else names))
-    found = tuple(str(name) for name in (np.unique(values) if names is None else names))
-    place = {name: code for code, name in enumerate(found)}
-    lost = sorted({str(value) for value in values} - set(found))
-    if lost:
-        raise MixdaError(f"{lost[0]!r} is not among the names {', '.join(found[:12])}.")
-    return np.array([place[str(value)] for value in values], dtype=np.int64), found
+    known = tuple(str(name) for name in (np.unique(values) if names is None else names))
+    code = {name: k for k, name in enumerate(known)}
+    unknown = sorted({str(value) for value in values} - set(known))
+    if unknown:
+        raise MixdaError(f"{unknown[0]!r} is not one of the names {', '.join(known[:12])}.")
+    return np.array([code[str(value)] for value in values], dtype=np.int64), known
 
 
 def read_arrays(
     path: Path, required: Iterable[str], optional: Iterable[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """Return named arrays of an npz file (never pickles); `optional` ones only if they are there.
+    """Read arrays of an npz file without unpickling; those in `optional` may be absent.
 
     Examples
     --------
@@ -122,25 +124,25 @@ def read_arrays(
     arrays = read_all_arrays(path, [*required, *optional])
     missing = [name for name in required if name not in arrays]
     if missing:
-        held = ", ".join(read_all_arrays(path)) or "nothing"
+        present = ", ".join(read_all_arrays(path)) or "none"
         raise MixdaError(
-            f"{path} lacks the array(s) {', '.join(missing)}; it holds {held}, so it is another "
-            "file: put the original one there."
+            f"{path} lacks the array(s) {', '.join(missing)}; its arrays are {present}. Replace it "
+            "with the original file."
         )
     return arrays
 
 
 def read_all_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an npz file, or those of `names` that it has."""
+    """Read all arrays of an npz file, or those in `names` that are present."""
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise zipfile.BadZipFile("one bare array")
+            raise zipfile.BadZipFile("a single array")
         with archive:
             wanted = archive.files if names is None else names
             return {name: archive[name] for name in wanted if name in archive.files}
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
         raise MixdaError(
-            f"{path} is not a readable npz file of numbers and names ({error}); it is damaged or "
-            "something else, put the original file there."
+            f"{path} is not a readable npz file of numbers and names ({error}). Replace it with "
+            "the original file."
         ) from None

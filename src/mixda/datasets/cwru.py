@@ -1,4 +1,4 @@
-"""CWRU bearing faults: raw accelerometer records cut into windows, as signals or as spectra."""
+"""CWRU bearing faults: windows of accelerometer records, as signals or as spectra."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def load_cwru(
 ) -> DomainDataset:
     r"""Bearing faults of Case Western Reserve University; a domain is a motor load.
 
-    Each record is cut into `n_blocks` contiguous pieces and each piece into windows that stay
-    inside it, so rows of different `block` share no sample of the signal even when windows
-    overlap. Every record gives the same number of windows, the most that the shortest allows.
+    Each record is cut into `n_blocks` contiguous blocks and each block into windows, so that rows
+    of different `block` share no part of the signal even if windows overlap. Every record yields
+    the same number of windows, which the shortest record determines.
     The spectrum of a window :math:`x` of length :math:`w` is the magnitude of its orthonormal
-    Fourier transform without the mean,
+    Fourier transform without the constant term,
 
     .. math:: f \mapsto \frac{1}{\sqrt{w}} \Big| \sum_t x_t e^{-2 \pi i f t / w} \Big|, \qquad
               f = 1, \dots, \lfloor w/2 \rfloor,
@@ -49,9 +49,9 @@ def load_cwru(
     Parameters
     ----------
     loads : sequence of int
-        Motor loads in hp, among 0 to 3, one domain each. Classes that lack a record at one of
-        these loads are left out: load 2 has no ``Normal`` record in the file, so any choice with
-        it has the nine faults only.
+        Motor loads in hp, from 0 to 3, one domain each. Only classes with a record at each of
+        these loads are used. The file has no ``Normal`` record at load 2, so with load 2 there are
+        only the nine fault classes.
     window : int
         Length of a window, in samples at 12 kHz.
     step : int, optional
@@ -59,26 +59,26 @@ def load_cwru(
     representation : {"spectrum", "raw"}
         Magnitudes (``window // 2`` features) or the signal itself (`window` features).
     n_blocks : int
-        Contiguous pieces of a record: the folds of a leak-free split by time.
+        Number of contiguous blocks of a record, for splits without leakage.
     n_windows : int, optional
-        At most so many windows of each record, the same number from each of its blocks.
+        Maximum number of windows per record, the same number from each block.
     data_home : str or Path, optional
-        Folder of ``cwru_raw_de12k.npz``; by default the one that ``MIXDA_DATA`` names.
+        Folder of ``cwru_raw_de12k.npz``; by default the environment variable ``MIXDA_DATA``.
 
     Returns
     -------
     DomainDataset
-        `block` numbers the pieces of a record by time, 0 to ``n_blocks - 1``.
+        `block` is the index of the block in time, 0 to ``n_blocks - 1``.
 
     Notes
     -----
-    The faults were sampled at 12 kHz; the normal records look like 48 kHz and are taken as they
-    are, as most papers do.
+    The faults were sampled at 12 kHz. The normal records appear to be sampled at 48 kHz and are
+    used as they are, as in most papers.
 
-    How hard the task is depends on the scale of the spectrum. With loads 0, 1, 3 as targets, a
-    source-only logistic regression scores 0.79, 0.67, 0.88 on these magnitudes, but 0.998 or more
-    on each after ``numpy.log``, and 1.00, 1.00, 0.90 after standardizing the features. State the
-    scaling with any result, and try the logarithm before adapting.
+    The difficulty of the task depends on the scale of the spectrum. With loads 0, 1 and 3 as
+    targets, a source-only logistic regression scores 0.79, 0.67 and 0.88 on these magnitudes, at
+    least 0.998 after ``numpy.log``, and 1.00, 1.00 and 0.90 after standardizing the features.
+    Report the scaling with any result, and try the logarithm before adapting.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def load_cwru(
     if not names:
         raise MixdaError(
             f"{data_file(FILE, data_home)} has no class with a record at each of the loads {loads} "
-            "(keys such as 'B007_load0'); put the original file there."
+            "(keys such as 'B007_load0'). Replace it with the original file."
         )
     used = {(name, load): records[name, load] for load in loads for name in names}
     per_block = _windows_per_block(used, window, step, n_blocks, n_windows)
@@ -123,7 +123,7 @@ def load_cwru(
 def _check_loads(loads: Sequence[int]) -> tuple[int, ...]:
     known = all(isinstance(load, (int, np.integer)) and int(load) in SPEEDS for load in loads)
     if len(loads) == 0 or not known or len(set(loads)) != len(loads):
-        raise MixdaError(f"loads must be different numbers among 0, 1, 2, 3, got {loads!r}.")
+        raise MixdaError(f"loads must be distinct integers from 0 to 3, got {loads!r}.")
     return tuple(int(load) for load in loads)
 
 
@@ -139,8 +139,8 @@ def _windows_per_block(
     piece = min(len(signal) for signal in records.values()) // n_blocks
     if piece < window:
         raise MixdaError(
-            f"a block of the shortest record has {piece} samples, fewer than window={window}; "
-            f"take a smaller window or fewer blocks than n_blocks={n_blocks}."
+            f"window={window} exceeds the {piece} samples in a block of the shortest record. Use a "
+            f"smaller window, or fewer blocks than n_blocks={n_blocks}."
         )
     possible = (piece - window) // step + 1
     if n_windows is None:
@@ -148,8 +148,8 @@ def _windows_per_block(
     n_windows = check_positive_int(n_windows, "n_windows")
     if n_windows < n_blocks:
         raise MixdaError(
-            f"n_windows={n_windows} is less than one window for each of n_blocks={n_blocks}; "
-            "raise n_windows or lower n_blocks."
+            f"n_windows={n_windows} must be at least n_blocks={n_blocks}. Increase n_windows or "
+            "decrease n_blocks."
         )
     return min(possible, n_windows // n_blocks)
 

@@ -1,4 +1,4 @@
-"""Digits as four scanners would see them: the built-in task that needs no file at all."""
+"""Digits seen by four synthetic scanners: a built-in task that needs no files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mixda.datasets._dataset import DomainDataset
 
 @dataclass(frozen=True)
 class Scanner:
-    """What a scanner does to an image of shape (8, 8) with ink in [0, 1].
+    """A synthetic scanner of images of shape (8, 8) with values in [0, 1].
 
-    The paper is turned by `rotation` degrees and moved by `shift` pixels (down, right), the lens
-    blurs with a Gaussian of `blur` pixels, ink ``x`` comes out as ``low + (high - low) x`` and
-    `noise` is the standard deviation of what the sensor adds.
+    The image is rotated by `rotation` degrees, translated by `shift` pixels (down, right) and
+    blurred with a Gaussian of `blur` pixels. A value ``x`` becomes ``low + (high - low) x``, and
+    Gaussian noise with standard deviation `noise` is added.
     """
 
     name: str
@@ -70,19 +70,19 @@ def load_digit_scanners(
 ) -> DomainDataset:
     """Handwritten digits, each scanned by one of several scanners; the last is the target.
 
-    The 1797 images of 8 × 8 pixels that scikit-learn ships are dealt out at random, class by
-    class, so that no image is seen by two scanners. The three first scanners differ a little;
-    the fourth, a phone held askew, differs much: it turns, blurs and pales the digits. A
-    logistic regression trained on the first three is right on 71 to 79 % of the fourth (five
-    seeds). The phone's settings were chosen for that, with its labels in view: this is a
-    demonstration, not a benchmark.
+    The 1797 images of 8 × 8 pixels in scikit-learn are assigned to the scanners at random,
+    stratified by class; no image is scanned twice. The first three scanners are similar. The
+    fourth, a tilted phone, rotates and blurs the digits and reduces their contrast. A
+    logistic regression trained on the first three has an accuracy of 71 to 79 % on the fourth (five
+    seeds). The settings of the phone were chosen for this purpose using its labels, so this is a
+    demonstration rather than a benchmark.
 
     Parameters
     ----------
     scanners : sequence of Scanner
         One domain each.
     random_state : None, int or numpy generator
-        Deals out the images and draws the noise.
+        Controls the assignment of the images and the noise.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def load_digit_scanners(
     names = [scanner.name for scanner in scanners]
     if len(names) < 2 or len(set(names)) != len(names):
         raise MixdaError(
-            f"scanners must be at least two Scanner with different names, got {names}."
+            f"scanners must hold at least two Scanner with distinct names, got {names}."
         )
     rng = check_random_state(random_state)
     images, y = load_digits(return_X_y=True)

@@ -1,4 +1,4 @@
-"""Office-31 and Office-Home, from the images or from features that somebody extracted."""
+"""Office-31 and Office-Home, from the images or from extracted features."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import check_positive_int
+from mixda._core.validation import check_choice, check_positive_int
 from mixda.datasets._dataset import DomainDataset
 from mixda.datasets._readers import Images, read_layout
+from mixda.datasets.published import load_published
 
 OFFICE31 = ("amazon", "dslr", "webcam")
 OFFICE_HOME = ("Art", "Clipart", "Product", "Real World")
@@ -19,43 +20,48 @@ OFFICE_HOME = ("Art", "Clipart", "Product", "Real World")
 def load_office31(
     path: str | Path | None = None,
     *,
+    features: str | None = None,
     extract: Callable[[Any], Any] | None = None,
     image_size: int = 32,
     grey: bool = False,
     data_home: str | Path | None = None,
     verbose: bool = False,
 ) -> DomainDataset:
-    """Office-31: 31 office things in three domains, amazon, dslr and webcam.
+    """Office-31: 31 classes of office objects in three domains, amazon, dslr and webcam.
 
-    The data are not part of mixda's data folder: fetch the images or a set of features and put them
-    into one of these layouts, which are recognized by themselves.
+    With ``features="efficientnet"``, the features are read from ``office31_efflite2.npz`` in the
+    data folder. Otherwise, download the images or features and store them in one of these layouts,
+    which are detected automatically:
 
     - **Images**: ``amazon/<class>/*.jpg`` (or ``amazon/images/<class>/*.jpg``, as published).
-    - **A file per domain**: ``amazon.npz``, ``amazon.mat``, ``amazon.csv``, ``amazon.parquet``; a
-      name may go on (``amazon_resnet50.mat``), and of ``amazon_amazon.csv`` and
-      ``amazon_webcam.csv`` (features of a network tuned on amazon) the one whose two names are
-      equal is taken. In npz and mat files features are under X, features, feas, fts or data and
-      labels under y, labels, label or gnd. In tables the label is the column label, class, y or
-      target, and in a csv file without header the last column.
+    - **One file per domain**: ``amazon.npz``, ``amazon.mat``, ``amazon.csv`` or
+      ``amazon.parquet``. Names may have a suffix (``amazon_resnet50.mat``). Of
+      ``amazon_amazon.csv`` and ``amazon_webcam.csv`` (features of a network fine-tuned on amazon),
+      the file with the same name twice is used. In npz and mat files, features are named X,
+      features, feas, fts or data, and labels y, labels, label or gnd. In tables, the label is the
+      column label, class, y or target; in a csv file without a header, it is the last column.
     - **One file**: an npz with ``X, y, d, doms`` (and ``cls``), or a table with a column domain.
 
     Parameters
     ----------
     path : str or Path, optional
-        The folder or the file; by default ``office31`` or ``office31.npz``, ``.csv`` or
-        ``.parquet`` in the data folder.
+        The folder or file; by default ``office31`` or ``office31.npz``, ``.csv`` or ``.parquet``
+        in the data folder.
+    features : {"efficientnet"}, optional
+        Read stored features instead of `path`: EfficientNet-Lite2, 1280 features.
     extract : callable, optional
-        Features of images: takes pixels of shape (m, 3, size, size), float32 in [0, 1], returns
-        shape (m, f). By default the pixels themselves are the features, which no method can do much
-        with; the paper uses a network trained on ImageNet.
+        Feature extractor: takes pixels of shape (m, 3, size, size), float32 in [0, 1], and returns
+        shape (m, f). By default the features are the pixels, which are hard to classify; the paper
+        uses a network trained on ImageNet.
     image_size : int
         Height and width to which images are resized.
     grey : bool
-        Grey pixels, shape (m, 1, size, size).
+        Convert images to grayscale, shape (m, 1, size, size).
     data_home : str or Path, optional
-        Where to look if `path` is not given; by default the folder that ``MIXDA_DATA`` names.
+        Data folder, used if `path` is not given; by default the environment variable
+        ``MIXDA_DATA``.
     verbose : bool
-        Show progress while images are read, if on a terminal.
+        Show progress while reading images, on a terminal.
 
     Returns
     -------
@@ -64,8 +70,8 @@ def load_office31(
 
     Notes
     -----
-    Domain names match in any case and with any of space, underscore and hyphen. Classes are
-    the union over the domains; labels that are numbers keep their number as name.
+    Domain names match regardless of case, spaces, underscores and hyphens. The classes are the
+    union over the domains; numeric labels keep their number as name.
 
     Examples
     --------
@@ -76,9 +82,17 @@ def load_office31(
     >>> load_office31(extract=lambda pixels: network(torch.from_numpy(pixels)),
     ...               image_size=260, verbose=True)  # doctest: +SKIP
     """
-    place = _place("office31", path, data_home)
+    if features is not None:
+        check_choice(features, "features", ("efficientnet",))
+        if path is not None or extract is not None:
+            raise MixdaError(
+                f"features={features!r} reads stored features and cannot be combined with path or "
+                "extract. Pass only one of them."
+            )
+        return load_published(f"office31_{features}", data_home)
+    location = _locate("office31", path, data_home)
     images = Images(check_positive_int(image_size, "image_size"), bool(grey), extract, verbose)
-    return read_layout(place, OFFICE31, f"Office-31, from {place.name}.", images)
+    return read_layout(location, OFFICE31, f"Office-31, from {location.name}.", images)
 
 
 def load_office_home(
@@ -90,10 +104,10 @@ def load_office_home(
     data_home: str | Path | None = None,
     verbose: bool = False,
 ) -> DomainDataset:
-    """Office-Home: 65 things of home and office in four domains, Art, Clipart, Product, Real World.
+    """Office-Home: 65 classes of objects in four domains, Art, Clipart, Product and Real World.
 
-    Layouts and parameters are those of `load_office31`, with the default names ``office_home`` or
-    ``office_home.npz``, ``.csv`` or ``.parquet``, and folders or files for the four domains.
+    Layouts and parameters are those of `load_office31`. The default names are ``office_home`` and
+    ``office_home.npz``, ``.csv`` or ``.parquet``.
 
     Parameters
     ----------
@@ -103,7 +117,7 @@ def load_office_home(
     grey : bool
     data_home : str or Path, optional
     verbose : bool
-        All as in `load_office31`.
+        As in `load_office31`.
 
     Returns
     -------
@@ -114,30 +128,32 @@ def load_office_home(
     >>> from mixda.datasets import load_office_home
     >>> load_office_home("resnet50_csv")  # a folder with Art_Art.csv, …  # doctest: +SKIP
     """
-    place = _place("office_home", path, data_home)
+    location = _locate("office_home", path, data_home)
     images = Images(check_positive_int(image_size, "image_size"), bool(grey), extract, verbose)
-    return read_layout(place, OFFICE_HOME, f"Office-Home, from {place.name}.", images)
+    return read_layout(location, OFFICE_HOME, f"Office-Home, from {location.name}.", images)
 
 
-def _place(name: str, path: str | Path | None, data_home: str | Path | None) -> Path:
-    """Return the folder or file of a benchmark, or say what to put where."""
+def _locate(name: str, path: str | Path | None, data_home: str | Path | None) -> Path:
+    """Return the folder or file of a data set, or raise an error that says where to put it."""
     if path is not None:
-        place = Path(path).expanduser()
-        if not place.exists():
-            raise MixdaError(f"{place} does not exist; give the folder or the file of the data.")
-        return place
+        location = Path(path).expanduser()
+        if not location.exists():
+            raise MixdaError(
+                f"path {location} does not exist. Pass the folder or file of the data."
+            )
+        return location
     home = data_home if data_home is not None else os.environ.get("MIXDA_DATA")
     if home is None or str(home) == "":
         raise MixdaError(
-            f"no data folder is known; give the path of the data, or set the environment variable "
-            f"MIXDA_DATA to a folder that holds {name}."
+            f"The data folder is not set. Pass path or data_home, or set the environment variable "
+            f"MIXDA_DATA to the folder that contains {name}."
         )
     for ending in ("", ".npz", ".csv", ".parquet"):
-        place = Path(home).expanduser() / f"{name}{ending}"
-        if place.exists():
-            return place
+        location = Path(home).expanduser() / f"{name}{ending}"
+        if location.exists():
+            return location
     folder = Path(home).expanduser() / name
     raise MixdaError(
-        f"{folder} does not exist; put the data there, as <domain>/<class>/*.jpg or as one feature "
-        f"file per domain, or give their path."
+        f"{folder} does not exist. Put the data there, as <domain>/<class>/*.jpg or as one feature "
+        "file per domain, or pass their path."
     )

@@ -1,4 +1,4 @@
-"""A user's own tables as a dataset: a file per domain, or a column that names the domain."""
+"""Users' own tables: one file per domain, or a column with the domain of each row."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ def load_domains(
     drop: Collection[str] = (),
     missing: str = "error",
 ) -> DomainDataset:
-    r"""Your own data: labeled samples of several domains in csv, parquet or npz files.
+    r"""Load labeled samples of several domains from your own csv, parquet or npz files.
 
     Parameters
     ----------
     path : str or Path
-        One table, or a folder of tables, with a column that names the domain of each row; or a
-        folder with one table per domain, named as the domain (a table may itself be a folder of
-        files); or an npz with ``X, y, d`` and perhaps ``doms`` and ``cls``, the names that codes
-        in ``d`` and ``y`` stand for. A file of `generate_tep` is read by `load_tep`.
+        A table, or a folder of tables, with a column for the domain of each row; or a folder with
+        one table per domain, named after it (a table may itself be a folder of files); or an npz
+        with ``X, y, d`` and optionally ``doms`` and ``cls``, the names of the codes in ``d`` and
+        ``y``. Files of `generate_tep` are read by `load_tep`.
     label : str, optional
         Column of the classes; by default label, class, target or y. In an npz, ``y``.
     domain : str, optional
         Column of the domains; by default domain, if there is one. In an npz, ``d``.
     features : sequence of str, optional
-        Columns of `X`; by default all columns of numbers but the label and the domain.
+        Columns of `X`; by default all numeric columns except the label and the domain.
     drop : collection of str
-        Columns that are no features.
+        Columns to exclude from the features.
     missing : {"error", "drop"}
-        What to do with rows that lack a value.
+        Whether rows with missing values raise an error or are dropped.
 
     Returns
     -------
     DomainDataset
-        Files of a folder are in alphabetical order; domains of a column in order of appearance.
+        Domains are in alphabetical order of their files, or in order of appearance in the column.
 
     Notes
     -----
-    Every row needs a label, as this is for benchmarks: `DomainDataset.as_task` hides those of the
-    target. To adapt to a target without labels use the command line, or ``mixda.tables`` and the
-    estimators. Rows that belong together (windows of one signal) get no `block` here.
+    This loader is meant for benchmarks, so every row needs a label; `DomainDataset.as_task` masks
+    those of the target. To adapt to a target without labels, use the command line, or
+    ``mixda.tables`` and the estimators. `DomainDataset.block` is not set.
 
     Examples
     --------
@@ -71,28 +71,30 @@ def load_domains(
     ...     load_domains(folder, label="state")
     DomainDataset(4 samples, 1 features, domains=['lab', 'plant'], classes=['ok', 'worn'])
     """
-    place = Path(path).expanduser()
+    location = Path(path).expanduser()
     options: dict[str, Any] = {"features": features, "drop": drop, "missing": missing}
-    description = f"Samples of {place.name}."
-    if not place.exists():
+    description = f"Samples of {location.name}."
+    if not location.exists():
         raise MixdaError(
-            f"{place} does not exist; give a folder with one table per domain, or one table."
+            f"path {location} does not exist. Pass a folder with one table per domain, or a table."
         )
-    if _is_benchmark_file(place) and label in (None, "y") and domain in (None, "d"):
-        if _is_tep_file(place) and not (features or drop):
-            return load_tep(path=place)
-        return read_domains(place, description, **options)
-    table = open_table(place)  # checks that all files have the same columns
-    entries = _entries(place, table)
+    if _is_benchmark_file(location) and label in (None, "y") and domain in (None, "d"):
+        if _is_tep_file(location) and not (features or drop):
+            return load_tep(path=location)
+        return read_domains(location, description, **options)
+    table = open_table(location)  # checks that all files have the same columns
+    entries = _entries(location, table)
     if domain is not None or known_column(table, "domain") is not None or len(entries) < 2:
-        return read_domain_column(place, description, label, domain, **options)
+        return read_domain_column(location, description, label, domain, **options)
     label = find_column(table, "label", label)
     options["features"] = table.features(features, (label, *drop))
     parts = {_name(entry): read_table(entry, label, **options) for entry in entries}
     if len(parts) < len(entries):
         names = ", ".join(entry.name for entry in entries)
-        raise MixdaError(f"{place} has two tables of one name ({names}); rename one of them.")
-    return join(parts, place, description)
+        raise MixdaError(
+            f"{location} has two tables with the same name ({names}). Rename one of them."
+        )
+    return join(parts, location, description)
 
 
 def _is_benchmark_file(path: Path) -> bool:
@@ -100,15 +102,15 @@ def _is_benchmark_file(path: Path) -> bool:
 
 
 def _is_tep_file(path: Path) -> bool:
-    """Say whether `generate_tep` made it: variables are its last axis, and a run is a block."""
+    """Return whether `generate_tep` wrote the file, whose layout differs."""
     return len(read_all_arrays(path, ("run", "idv_magnitude"))) == 2
 
 
-def _entries(place: Path, table: Table) -> list[Path]:
-    """Return what stands in a folder for a domain: tables, and folders with tables."""
-    if not place.is_dir():
-        return [place]
-    return list(dict.fromkeys(place / file.relative_to(place).parts[0] for file in table.files))
+def _entries(path: Path, table: Table) -> list[Path]:
+    """Return the entries of a folder that are tables or contain tables."""
+    if not path.is_dir():
+        return [path]
+    return list(dict.fromkeys(path / file.relative_to(path).parts[0] for file in table.files))
 
 
 def _name(entry: Path) -> str:

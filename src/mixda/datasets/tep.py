@@ -1,4 +1,4 @@
-"""Tennessee Eastman: faults of a simulated chemical plant, a domain for each operating mode."""
+"""Tennessee Eastman: faults of a simulated chemical plant; a domain is an operating mode."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def load_tep(
     path: str | Path | None = None,
     data_home: str | Path | None = None,
 ) -> DomainDataset:
-    """Tennessee Eastman plant, simulated under 28 faults and none; a domain is a mode.
+    """Tennessee Eastman process under 28 faults and normal operation; a domain is a mode.
 
-    A run is 30 hours of 34 variables (XMEAS 1–22, XMV 1–12), one value every 6 minutes, from the
-    moment a fault sets in, under Ricker's decentralized control. The file has 1566 runs: 6 modes ×
-    29 classes × 9 seeds. Variables are z-scored over the whole file.
+    A run has 34 variables (XMEAS 1–22, XMV 1–12) over 30 hours from the onset of a fault, sampled
+    every 6 minutes under Ricker's decentralized control. The file has 1566 runs: 6 modes × 29
+    classes × 9 seeds. Variables are standardized over the whole file.
 
     Parameters
     ----------
     representation : {"series", "moments"}
-        The series of a run, shape (34, 300), variables first, as one row of 10200 features
-        (`sample_shape` keeps the shape), or the mean and then the standard deviation of each
-        variable over the run, without the variables that never change: 62 features.
+        "series": the time series of shape (34, 300), flattened to 10200 features (`sample_shape`
+        has the original shape). "moments": the mean and the standard deviation of each variable
+        that is not constant, 62 features.
     modes : sequence of int, optional
-        Operating modes, among 1 to 6, one domain each; by default all in the file.
+        Operating modes from 1 to 6, one domain each; by default all in the file.
     n_runs : int, optional
-        Only the runs numbered 0 to ``n_runs - 1`` of each class and mode; by default all.
+        Use only runs 0 to ``n_runs - 1`` of each class and mode; by default all.
     path : str or Path, optional
-        Another file of this layout, such as one that `generate_tep` wrote.
+        Another file of this layout, for instance written by `generate_tep`.
     data_home : str or Path, optional
-        Folder of ``tep_modes_sim.npz``; by default the one that ``MIXDA_DATA`` names.
+        Folder of ``tep_modes_sim.npz``; by default the environment variable ``MIXDA_DATA``.
 
     Returns
     -------
@@ -52,14 +52,14 @@ def load_tep(
 
     Notes
     -----
-    All classes of one mode and run branch off one simulated past: they start from the same state
-    of the plant. Split by `block`, never by row.
+    All classes of a mode and run start from the same simulated state of the plant. Split by
+    `block`, not by row.
 
-    The data were simulated with the package tep-studio 0.2.0 (70 hours before the fault are thrown
-    away); they are not the paper's set. Faults have magnitude 1, except 0.25 for IDV 6 and for
+    The data were simulated with tep-studio 0.2.0 after a burn-in of 70 hours. They are not the data
+    of the paper. Faults have magnitude 1, except 0.25 for IDV 6 and for
     three runs of IDV 13, which would trip the plant. XMV 5, 9 and 12 are constant.
-    On the moments, standardized in each mode, a source-only logistic regression scores 60 to 76 %;
-    it is right on fewer than a third of the runs of IDV 6, 9, 21, 22 and 28 in every mode.
+    On the moments, standardized per mode, the accuracy of a source-only logistic regression is 60
+    to 76 %; it is below one third for IDV 6, 9, 21, 22 and 28 in every mode.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def load_tep(
     series = arrays["X"]
     if series.ndim != 3 or any(arrays[k].shape != series.shape[:1] for k in ("y", "d", "run")):
         raise MixdaError(
-            f"{file} does not hold series X (runs, steps, variables) with y, d and run for each "
-            f"run: X has shape {series.shape}; put the original file there."
+            f"{file} must contain X (runs, steps, variables) with y, d and run for each run, but X "
+            f"has shape {series.shape}. Replace it with the original file."
         )
     names = [str(name) for name in arrays["doms"]]
     kept = _kept_names(names, modes, file)
@@ -117,7 +117,7 @@ def class_name(fault: int) -> str:
 def _own_file(path: str | Path) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise MixdaError(f"{file} does not exist; make it with generate_tep, or leave path out.")
+        raise MixdaError(f"path {file} does not exist. Create it with generate_tep, or omit path.")
     return file
 
 
@@ -127,13 +127,13 @@ def _kept_names(names: list[str], modes: Sequence[int] | None, file: Path) -> li
     kept = [f"mode{mode}" for mode in modes]
     if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(names):
         raise MixdaError(
-            f"modes must be different numbers among those in {file}, which holds "
-            f"{', '.join(names)}; got {modes!r}."
+            f"modes must be distinct modes in {file}, which contains {', '.join(names)}; got "
+            f"{modes!r}."
         )
     return kept
 
 
 def _changing(series: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Say which variables change in the whole file: a choice of modes keeps the columns."""
+    """Return which variables are not constant over the whole file, whatever `modes` is."""
     values = series.astype(np.float32)  # float16 is slow to compare
     return np.asarray((values != values[0, 0]).any(axis=(0, 1)))

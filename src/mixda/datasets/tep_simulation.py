@@ -1,4 +1,4 @@
-"""Simulating Tennessee Eastman runs with tep-studio: in parallel, a file for each finished run."""
+"""Parallel, resumable simulation of Tennessee Eastman runs with tep-studio."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mixda.datasets._npz import read_arrays
 
 MODES = (1, 2, 3, 4, 5, 6)
 FAULTS = tuple(range(29))  # 0 is none
-CONTROL_INTERVAL = 0.01  # hours, between two actions of the controller
+CONTROL_INTERVAL = 0.01  # hours between two actions of the controller
 SAMPLES_PER_HOUR = 10
-WEAKER = 0.25  # a fault that trips the plant is tried again so much weaker
-ATTEMPTS = 5
-FIRST_MAGNITUDE = {0: 0.0, 6: WEAKER}  # without any A feed (IDV 6) the plant trips
+MAGNITUDE_FACTOR = 0.25  # between attempts, if a fault trips the plant
+MAX_ATTEMPTS = 5
+FIRST_MAGNITUDE = {0: 0.0, 6: MAGNITUDE_FACTOR}  # IDV 6 stops the A feed, which trips the plant
 
 Series = NDArray[np.float32]
 
@@ -39,49 +39,50 @@ def generate_tep(
     n_jobs: int = 1,
     verbose: bool = True,
 ) -> Path:
-    """Simulate runs of the Tennessee Eastman plant and write them as one file for `load_tep`.
+    """Simulate runs of the Tennessee Eastman process and write them to a file for `load_tep`.
 
-    For each mode and run the plant is simulated for `burn_in` hours under Ricker's decentralized
-    control; from there every fault is simulated for `hours`. Needs the `tep` extra
+    For each mode and run, the plant is simulated for `burn_in` hours under Ricker's decentralized
+    control. From this state, each fault is simulated for `hours`. Requires the `tep` extra
     (``pip install 'mixda[tep]'``).
 
-    Every finished run is written at once into the folder ``<name of path>-cells`` beside `path`,
-    so that an interrupted call continues where it was, and a call with more runs, modes or faults
-    simulates only the new ones.
+    Finished runs are stored in the folder ``<name of path>-cells`` next to `path`. An interrupted
+    call can therefore be resumed, and a call with more runs, modes or faults simulates only the new
+    ones.
 
     Parameters
     ----------
     path : str or Path
-        The npz file to write, of the layout of ``tep_modes_sim.npz``.
+        The npz file to write, in the layout of ``tep_modes_sim.npz``.
     n_runs : int
-        Runs of each fault in each mode.
+        Number of runs per fault and mode.
     modes : sequence of int
-        Among 1 to 6, one domain each.
+        Modes from 1 to 6, one domain each.
     faults : sequence of int
-        Among 0 (none) to 28 (IDV 28), one class each.
+        Faults from 0 (none) to 28 (IDV 28), one class each.
     hours : float
-        Length of a run; a value of each variable is kept every 6 minutes.
+        Length of a run, which is sampled every 6 minutes.
     burn_in : float
-        Hours before the fault, not kept. Modes 2 and 5 start from the base case, and the controller
-        takes 20 hours to move the set point of their product mix.
+        Hours before the fault, which are discarded. Modes 2 and 5 start from the base case, and the
+        controller needs 20 hours to reach the set point of their product mix.
     n_jobs : int
-        Parallel simulations (joblib), -1 for one on each core.
+        Number of parallel simulations (joblib); -1 uses all cores.
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Returns
     -------
     Path
-        `path`. Its arrays: ``X (n, steps, 34)`` float16, z-scored over the file by ``mu (34,)`` and
-        ``sd (34,)``; ``y`` the fault, ``d`` the domain, ``run``, ``idv_magnitude``, ``doms``.
+        `path`. Its arrays are ``X (n, steps, 34)`` in float16, standardized by ``mu (34,)`` and
+        ``sd (34,)``; the fault ``y``, the domain ``d``, ``run``, ``idv_magnitude`` and ``doms``.
 
     Notes
     -----
-    A run is a function of mode, fault, run number, `hours`, `burn_in` and the version of tep-studio
-    alone. Faults have magnitude 1, IDV 6 has 0.25; one that trips the plant is simulated again at a
-    quarter of its magnitude, at most four times, and ``idv_magnitude`` says so. The seeds
-    of ``tep_modes_sim.npz`` are not known, so its runs are not made again, only more of their kind.
-    One hour takes about 0.07 s on one core: a past and its 29 faults about a minute.
+    A run is determined by mode, fault, run number, `hours`, `burn_in` and the version of
+    tep-studio. Faults have magnitude 1, IDV 6 has 0.25. A fault that trips the plant is
+    simulated again at a quarter of its magnitude, at most four times; ``idv_magnitude`` records the
+    magnitude used. The seeds of ``tep_modes_sim.npz`` are unknown, so its runs cannot be
+    reproduced exactly. One hour takes about 0.07 s on one core, and a mode and run with all
+    29 classes about a minute.
 
     Examples
     --------
@@ -98,14 +99,14 @@ def generate_tep(
     cells = path.with_name(f"{path.stem}-cells")
     if path.suffix != ".npz" or (path.exists() and not cells.is_dir()):
         raise MixdaError(
-            f"{path} is not a name to write to: it must end in .npz and not be a file that "
-            "generate_tep did not make."
+            f"path must end in .npz and must not be an existing file that generate_tep did not "
+            f"write, got {path}."
         )
     ending = f"{burn_in:g}h_{hours:g}h_tep{_simulator_version()}.npz"
     try:
         cells.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MixdaError(f"{cells} cannot be made: {error.strerror}.") from None
+        raise MixdaError(f"{cells} cannot be created: {error.strerror}.") from None
 
     pasts = [(mode, run) for mode in modes for run in range(n_runs)]
     wanted = {
@@ -130,7 +131,7 @@ def _check_numbers(values: Sequence[int], name: str, known: tuple[int, ...]) -> 
     numbers = list(values)
     if not numbers or not set(numbers) <= set(known) or len(set(numbers)) != len(numbers):
         raise MixdaError(
-            f"{name} must be different numbers among {known[0]} to {known[-1]}, got {values!r}."
+            f"{name} must be distinct integers from {known[0]} to {known[-1]}, got {values!r}."
         )
     return tuple(sorted(int(number) for number in numbers))
 
@@ -139,7 +140,9 @@ def _simulator_version() -> str:
     try:
         import tep_studio
     except ImportError:
-        raise ImportError("generate_tep needs tep-studio; pip install 'mixda[tep]'") from None
+        raise ImportError(
+            "generate_tep requires tep-studio. Install it with: pip install 'mixda[tep]'"
+        ) from None
     return str(tep_studio.__version__)
 
 
@@ -148,17 +151,18 @@ def _missing(files: dict[int, Path]) -> dict[int, Path]:
 
 
 def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in: float) -> None:
-    """Simulate the past of one mode and run once, then each fault from there; write each run."""
+    """Simulate the burn-in of a mode and run once, then each fault from there."""
     plant = _Plant(mode, run)
     past = plant.advance(burn_in, fault=0, magnitude=0.0)
     if past is None:
         raise MixdaError(
-            f"the plant trips in mode {mode}, run {run}, before any fault; choose another burn_in."
+            f"The plant trips in mode {mode}, run {run}, before any fault. Change "
+            f"burn_in={burn_in}."
         )
     start = copy.deepcopy(plant.controller), plant.simulator.snapshot(), plant.measurements
     for fault, file in files.items():
-        for attempt in range(ATTEMPTS):
-            magnitude = FIRST_MAGNITUDE.get(fault, 1.0) * WEAKER**attempt
+        for attempt in range(MAX_ATTEMPTS):
+            magnitude = FIRST_MAGNITUDE.get(fault, 1.0) * MAGNITUDE_FACTOR**attempt
             plant.controller = copy.deepcopy(start[0])
             plant.simulator.restore(start[1])
             plant.measurements = start[2]
@@ -167,8 +171,8 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
                 break
         else:
             raise MixdaError(
-                f"the plant trips in mode {mode}, run {run}, however weak the fault {fault} is; "
-                "choose fewer hours or another burn_in."
+                f"The plant trips in mode {mode}, run {run}, at every magnitude of fault {fault}. "
+                f"Reduce hours={hours} or change burn_in={burn_in}."
             )
         buffer = io.BytesIO()
         np.savez_compressed(buffer, series=series, magnitude=magnitude)
@@ -176,7 +180,7 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
 
 
 class _Plant:
-    """The simulator and its controller, which both change as time passes."""
+    """The simulator and its controller, both of which have state."""
 
     def __init__(self, mode: int, run: int) -> None:
         from tep_studio import RickerMultiLoopController, TennesseeEastmanProcess
@@ -190,7 +194,7 @@ class _Plant:
         self.controller.reset(self.measurements)
 
     def advance(self, hours: float, fault: int, magnitude: float) -> Series | None:
-        """Let time pass; return a row of values every 6 minutes, or None if the plant trips."""
+        """Simulate; return a row of values every 6 minutes, or None if the plant trips."""
         disturbances = np.zeros(28)
         if fault:
             disturbances[fault - 1] = magnitude
@@ -240,4 +244,4 @@ def _read_cell(file: Path) -> dict[str, NDArray[Any]]:
     try:
         return read_arrays(file, ("series", "magnitude"))
     except ValueError:
-        raise MixdaError(f"{file} is damaged; delete it and call generate_tep again.") from None
+        raise MixdaError(f"{file} is damaged. Delete it and call generate_tep again.") from None

@@ -1,4 +1,4 @@
-"""The toy of section 4.1: two classes in the plane, turned and deformed from domain to domain."""
+"""The toy example of section 4.1: two classes in the plane, rotated and deformed per domain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_array, check_positive_int, check_random_state
 from mixda.datasets._dataset import DomainDataset
 
-_SOURCE_SPREAD, _TARGET_SPREAD = 0.25, 0.1
+_SOURCE_SPREAD, _TARGET_SPREAD = 0.25, 0.1  # κ
 
 
 def make_toy(
@@ -22,18 +22,17 @@ def make_toy(
     n_domains: int = 4,
     random_state: Any = None,
 ) -> DomainDataset:
-    r"""Two classes in the plane; the last domain is the target.
+    r"""Generate two classes in the plane; the last domain is the target.
 
     Domain :math:`\ell` has an angle :math:`a_\ell`, equally spaced from 0 to `span`, and a
-    matrix :math:`A_\ell` of standard normal numbers. Its first class is
+    matrix :math:`A_\ell` of standard normal entries. Its first class is
 
     .. math:: x \sim \mathcal{N}(0, \kappa A_\ell^\top A_\ell + I), \qquad
               \kappa = 0.25 \text{ (sources)},\ 0.1 \text{ (target)},
 
-    and its second class is the same points moved by
-    :math:`\mathrm{separation} \cdot (\cos a_\ell, \sin a_\ell)`. With the defaults a source-only
-    classifier is already perfect on the target; see `make_shifted_toy` for a toy that needs
-    adaptation.
+    and its second class consists of the same points translated by
+    :math:`\mathrm{separation} \cdot (\cos a_\ell, \sin a_\ell)`. With the defaults, a source-only
+    classifier is already perfect on the target; `make_shifted_toy` requires adaptation.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ def make_toy(
     target_shift : array-like of shape (2,)
         Translation of the whole target.
     n_domains : int
-        Number of domains, the target included; at least 2.
+        Number of domains including the target, at least 2.
     random_state : None, int or numpy generator
 
     Returns
@@ -63,10 +62,10 @@ def make_toy(
     n_samples = check_positive_int(n_samples, "n_samples")
     n_domains = check_positive_int(n_domains, "n_domains")
     if n_domains < 2:
-        raise MixdaError("n_domains must be at least 2, a source and the target, got 1.")
+        raise MixdaError(f"n_domains must be at least 2, a source and the target, got {n_domains}.")
     shift = check_array(target_shift, "target_shift", ndim=1)
     if shift.shape != (2,):
-        raise MixdaError(f"target_shift must be two numbers, got shape {shift.shape}.")
+        raise MixdaError(f"target_shift must hold two numbers, got shape {shift.shape}.")
     rng = check_random_state(random_state)
 
     angles = np.deg2rad(np.linspace(0.0, span, n_domains))
@@ -84,16 +83,16 @@ def make_toy(
         class_names=("0", "1"),
         description=(
             f"Toy of section 4.1 of the GMM-DaDiL paper: separation {separation:g}, angles 0 to "
-            f"{span:g} degrees, target moved by ({shift[0]:g}, {shift[1]:g})."
+            f"{span:g} degrees, target shifted by ({shift[0]:g}, {shift[1]:g})."
         ),
     )
 
 
 def make_shifted_toy(random_state: Any = None) -> DomainDataset:
-    """Make the toy that needs adaptation: closer classes and a target that has moved.
+    """Generate a toy that requires adaptation: closer classes and a shifted target.
 
-    ``make_toy(separation=6, target_shift=(-3, 3))``: a source-only logistic regression is right on
-    about nine target samples in ten, a target-only classifier on nearly all.
+    This is ``make_toy(separation=6, target_shift=(-3, 3))``. A source-only logistic regression has
+    an accuracy of about 0.9 on the target, a target-only classifier nearly 1.
 
     Examples
     --------

@@ -1,106 +1,99 @@
-"""What lets a killed dictionary learning go on: its state as arrays, in a `ResumeFile`."""
+"""Saving the state of dictionary learning, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mixda._core.resume import Folder, ResumeFile, fingerprint, open_kept
-from mixda._core.validation import Floats
+from mixda._core.resume import ResumeFile, fingerprint, open_cache_folder
+from mixda._core.typing import Floats, PathArgument
 from mixda._version import __version__
-from mixda.dictionary._engine import Engine, Reconstruction, State
-from mixda.dictionary._optimizers import Optimizer
+from mixda.dictionary._dictionary import Record
+from mixda.dictionary._state import State, WarmStart
 from mixda.mixture import Mixture
-from mixda.transport import SparsePlan
 
 _SECONDS_BETWEEN = 10.0
+# field of State → array in the file
+_STATE_KEYS = {
+    "points": "state_points",
+    "labels": "state_labels",
+    "coordinates": "state_coordinates",
+    "weights": "state_masses",
+}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where a run stands between two steps: all that is needed to resume it."""
+
+    state: State
+    records: list[Record]
+    warm_start: list[WarmStart]
+    memory: dict[str, Floats]  # of the optimizer
 
 
 class Checkpoint:
-    """State, optimizer memory, plans and history of one problem, under one path.
+    """Snapshots of one problem, under one path.
 
-    A file of another problem (other domains, other settings) is refused with a sentence.
+    A file that belongs to other domains or settings raises an error.
     """
 
-    def __init__(self, path: str | Path, arrays: Sequence[Floats], settings: Any) -> None:
+    def __init__(self, path: str | Path, arrays: Iterable[Any], settings: Any) -> None:
         self._file = ResumeFile(path, arrays, settings)
         self._written = time.monotonic()
 
-    def restore(
-        self, engine: Engine, state: State, optimizer: Optimizer
-    ) -> tuple[State, list[dict[str, Any]], list[Reconstruction] | None]:
-        """Return where the last run stopped, or the given start if there is no file."""
-        found = self._file.load(lambda saved: self._resume(engine, optimizer, saved))
-        return (state, [], None) if found is None else found
+    def load(self) -> Snapshot | None:
+        """Return where the last run stopped, or None if there is no file."""
+        return self._file.load(_unpack)
 
-    def _resume(
-        self, engine: Engine, optimizer: Optimizer, saved: dict[str, Any]
-    ) -> tuple[State, list[dict[str, Any]], list[Reconstruction] | None]:
-        names = State.__annotations__
-        state = State(**{name: saved[f"state_{name}"] for name in names})
-        optimizer.memory = {
-            name.removeprefix("memory_"): array
-            for name, array in saved.items()
-            if name.startswith("memory_")
-        }
-        kept = [name for name in saved if name.startswith("row_")]
-        rows = [
-            {name.removeprefix("row_"): saved[name][i] for name in kept}
-            for i in range(len(saved["row_loss"]))
-        ]
-        return state, rows, _unpack(engine, saved)
-
-    def write(
-        self,
-        state: State,
-        rows: Sequence[dict[str, Any]],
-        found: Sequence[Reconstruction],
-        optimizer: Optimizer,
-    ) -> None:
-        """Save, unless that was done a few seconds ago."""
-        if time.monotonic() - self._written < _SECONDS_BETWEEN:
-            return
-        arrays: dict[str, Any] = {
-            f"state_{name}": getattr(state, name) for name in State.__annotations__
-        }
-        arrays |= {f"memory_{name}": array for name, array in optimizer.memory.items()}
-        arrays |= {f"row_{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
-        arrays |= _pack(found)
-        self._file.save(arrays)
-        self._written = time.monotonic()
+    def save(self, snapshot: Snapshot) -> None:
+        """Write a snapshot, unless that was done a few seconds ago."""
+        if time.monotonic() - self._written >= _SECONDS_BETWEEN:
+            self._file.save(_pack(snapshot))
+            self._written = time.monotonic()
 
     def remove(self) -> None:
-        """Delete the file: the learning has ended."""
+        """Delete the file because learning has ended."""
         self._file.remove()
 
 
-def _pack(found: Sequence[Reconstruction]) -> dict[str, Any]:
-    """Keep what the next evaluation starts from: alignments and potentials of the plans."""
-    packed: dict[str, Any] = {"columns": np.stack([r.columns for r in found])}
-    for l, r in enumerate(found):
-        if r.plan.potentials is not None:
-            packed[f"u_{l}"], packed[f"v_{l}"] = r.plan.potentials
+def _pack(snapshot: Snapshot) -> dict[str, Any]:
+    packed = {key: getattr(snapshot.state, name) for name, key in _STATE_KEYS.items()}
+    packed |= {f"memory_{name}": array for name, array in snapshot.memory.items()}
+    for name in (field.name for field in fields(Record)):
+        column = [getattr(record, name) for record in snapshot.records]
+        if column[0] is not None:
+            packed[f"row_{name}"] = np.stack(column)
+    packed["columns"] = np.stack([start.columns for start in snapshot.warm_start])
+    for l, start in enumerate(snapshot.warm_start):
+        if start.potentials is not None:
+            packed[f"u_{l}"], packed[f"v_{l}"] = start.potentials
     return packed
 
 
-def _unpack(engine: Engine, saved: dict[str, Any]) -> list[Reconstruction]:
-    K, C = engine.n_components, engine.n_atoms
-    rows, mass = np.arange(K), np.full(K, 1.0 / K)
-    nothing = np.empty(0)
-    found = []
-    for l, columns in enumerate(saved["columns"]):
-        maps = [SparsePlan(rows, columns[:, c] - c * K, mass, (K, K), True) for c in range(C)]
-        potentials = (saved[f"u_{l}"], saved[f"v_{l}"]) if f"u_{l}" in saved else None
-        plan = SparsePlan(rows[:0], rows[:0], nothing, (K, K), False, potentials)
-        found.append(Reconstruction(maps, columns, nothing, plan, 0.0, 0.0, *[nothing] * 3))
-    return found
+def _unpack(saved: dict[str, Any]) -> Snapshot:
+    def starting_with(prefix: str) -> dict[str, Any]:
+        return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+
+    rows = starting_with("row_")
+    records = [
+        Record(**{name: column[i] for name, column in rows.items()})
+        for i in range(len(rows["loss"]))
+    ]
+    warm_start = [
+        WarmStart(columns, (saved[f"u_{l}"], saved[f"v_{l}"]) if f"u_{l}" in saved else None)
+        for l, columns in enumerate(saved["columns"])
+    ]
+    state = State(**{name: saved[key] for name, key in _STATE_KEYS.items()})
+    return Snapshot(state, records, warm_start, starting_with("memory_"))
 
 
-def kept_dictionary(folder: Folder, mixtures: Sequence[Mixture], settings: Any) -> Path:
-    """Return where the learning of a dictionary notes its state, a name for every problem."""
+def dictionary_checkpoint(folder: PathArgument, mixtures: Sequence[Mixture], settings: Any) -> Path:
+    """Return the checkpoint file of a problem in a cache folder; every problem has its own."""
     arrays = [a for m in mixtures for a in (m.weights, m.means, m.stds, m.labels) if a is not None]
-    return open_kept(folder) / f"{fingerprint(arrays, (settings, __version__))}.dictionary"
+    return open_cache_folder(folder) / f"{fingerprint(arrays, (settings, __version__))}.dictionary"

@@ -1,24 +1,34 @@
-"""The value `Dictionary`: atoms, the coordinates of the domains, and how it was learned."""
+"""The value `Dictionary`: atoms, the coordinates of the domains, and the learning history."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import (
-    Array,
-    check_simplex,
-)
+from mixda._core.typing import Array, Codes
+from mixda._core.validation import check_simplex
 from mixda.barycenters import barycenter
 from mixda.mixture import Mixture
 
 
 @dataclass(frozen=True, eq=False)
+class Record:
+    """One row of a `History`."""
+
+    loss: float
+    domain_loss: Array
+    coordinates: Array
+    seconds: float
+    nll: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class History:
-    """How the learning went: one row for the start and one for every step (DaDiL: per epoch).
+    """The course of learning: one row for the start and one per step (DaDiL: per epoch).
 
     Attributes
     ----------
@@ -28,9 +38,9 @@ class History:
         Sources first, target last.
     coordinates : ndarray of shape (n, L, C)
     seconds : ndarray of shape (n,)
-        Since the start of the learning.
+        Since learning started.
     nll : ndarray of shape (n, L), or None
-        Mean negative log-likelihood of the samples given as `samples`.
+        Mean negative log-likelihood of the given `samples`.
     """
 
     loss: Array
@@ -39,45 +49,53 @@ class History:
     seconds: Array
     nll: Array | None = None
 
+    @classmethod
+    def stack(cls, records: Sequence[Record]) -> History:
+        """Return the history that consists of these rows."""
+        names = [field.name for field in fields(Record)]
+        columns = {name: [getattr(record, name) for record in records] for name in names}
+        return cls(**{k: np.stack(v) for k, v in columns.items() if v[0] is not None})
+
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Atoms, and the coordinates that make the domains out of them.
+    """Atoms, and the barycentric coordinates that express the domains in them.
 
     Attributes
     ----------
     atoms : tuple of C Mixture
         Labeled, all with K components.
     coordinates : ndarray of shape (L, C)
-        One row per domain, sources in the given order, target last; rows sum to one.
+        One row per domain: sources in the given order, then the target. Rows sum to one.
     beta : float or "max"
         Weight of the labels in all plans.
     alignments : ndarray of shape (L, C, K)
-        ``alignments[l, c, j]`` is the component of atom c in component j of reconstruction l.
+        ``alignments[l, c, j]`` is the component of atom c that component j of reconstruction l
+        averages.
     history : History
     """
 
     atoms: tuple[Mixture, ...]
     coordinates: Array
     beta: float | str
-    alignments: NDArray[np.intp]
+    alignments: Codes
     history: History
 
     @property
     def target(self) -> Mixture:
-        """The reconstruction of the target: a labeled mixture."""
+        """The reconstruction of the target, a labeled mixture."""
         return self.reconstruct(-1)
 
     def reconstruct(self, domain: int | ArrayLike) -> Mixture:
         r"""Barycenter of the atoms, :math:`\mathcal{B}(\lambda, \mathcal{P})`.
 
-        Atoms are aligned with uniform weights; weights that were learned are then averaged along
-        the alignment like means, deviations and labels.
+        Atoms are aligned with uniform weights. Learned weights are then averaged along the
+        alignment, like means, deviations and labels.
 
         Parameters
         ----------
         domain : int or array-like of shape (C,)
-            A domain (-1 is the target), or any barycentric coordinates.
+            Index of a domain (-1 is the target), or any barycentric coordinates.
 
         Returns
         -------
@@ -96,8 +114,8 @@ class Dictionary:
         if isinstance(domain, (int, np.integer)):
             if not -len(self.coordinates) <= domain < len(self.coordinates):
                 raise MixdaError(
-                    f"there are {len(self.coordinates)} domains (the target is the last), "
-                    f"got {domain}."
+                    f"domain={domain} is out of range: there are {len(self.coordinates)} domains, "
+                    "and the last is the target."
                 )
             return self._average(self.coordinates[domain], self.alignments[domain])
         lam = check_simplex(domain, "domain", len(self.atoms))
@@ -106,10 +124,10 @@ class Dictionary:
         uniform = [replace(atom, weights=np.full(K, 1.0 / K)) for atom in self.atoms]
         start = self._average(lam, self.alignments[nearest])
         start = replace(start, weights=uniform[0].weights)
-        found = barycenter(uniform, lam, beta=self.beta, init=start)
-        return self._average(lam, np.stack([plan.argmax(axis=1) for plan in found.plans]))
+        plans = barycenter(uniform, lam, beta=self.beta, init=start).plans
+        return self._average(lam, np.stack([plan.argmax(axis=1) for plan in plans]))
 
-    def _average(self, lam: Array, alignment: NDArray[np.intp]) -> Mixture:
+    def _average(self, lam: Array, alignment: Codes) -> Mixture:
         def mean(name: str) -> Array:
             parts = zip(lam, self.atoms, alignment, strict=True)
             total: Array = sum(x * getattr(atom, name)[columns] for x, atom, columns in parts)

@@ -1,23 +1,24 @@
 """GMM-DaDiL: learn atoms and coordinates that express every domain as a barycenter (Algorithm 2).
 
-`learn_dictionary` sees mixtures only, never samples, and returns a frozen `Dictionary`.
+`learn_dictionary` takes mixtures, never samples, and returns a frozen `Dictionary`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
+from mixda._core.typing import Array
 from mixda._core.validation import (
     LARGEST,
-    Array,
     check_choice,
     check_number,
     check_positive_int,
@@ -25,17 +26,23 @@ from mixda._core.validation import (
     check_tol,
     check_X,
 )
-from mixda.barycenters import constant_beta
-from mixda.dictionary._checkpoint import Checkpoint
-from mixda.dictionary._dictionary import Dictionary, History
-from mixda.dictionary._engine import Engine, Reconstruction, State
-from mixda.dictionary._optimizers import Adam, Block, Optimizer, ProjectedGradient
+from mixda.barycenters import label_weight
+from mixda.dictionary._checkpoint import Checkpoint, Snapshot
+from mixda.dictionary._dictionary import Dictionary, History, Record
+from mixda.dictionary._engine import Engine
+from mixda.dictionary._optimizers import Adam, Block, Optimizer, ProjectedGradient, Step
 from mixda.dictionary._starts import start_at_random, start_from_dictionary, start_from_sources
+from mixda.dictionary._state import Reconstruction, State
 from mixda.mixture import Mixture
 from mixda.transport import Beta, align_labels, check_same_features, features
 
 OPTIMIZERS = ("block", "adam", "gradient")
-_MASS_RATE = 0.1  # of the way to freely chosen weights, per step
+
+_WEIGHT_RATE = 0.1  # of the way to freely chosen component weights, per step
+_STOPPING_SPAN = 5  # steps over which the loss has to decrease
+_MIN_FEATURES_FOR_FLOAT32 = 256
+
+Callback = Callable[[Dictionary], bool | None]
 
 
 def learn_dictionary(
@@ -55,12 +62,12 @@ def learn_dictionary(
     min_std: float | str = "auto",
     precision: str = "auto",
     samples: Sequence[ArrayLike] | None = None,
-    callback: Callable[[Dictionary], bool | None] | None = None,
+    callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     verbose: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> Dictionary:
-    r"""Learn atoms whose barycenters are the domains (GMM-DaDiL, Algorithm 2).
+    r"""Learn atoms whose barycenters are the domains (GMM-DaDiL, eq. 16 and Algorithm 2).
 
     .. math:: \min_{\Lambda, \mathcal{P}} \;
               \mathcal{MW}_2(Q_T, \mathcal{B}(\lambda_T, \mathcal{P}))^2
@@ -70,51 +77,52 @@ def learn_dictionary(
     ----------
     sources : sequence of N labeled Mixture
     target : Mixture
-        Its labels, if it has any, are not looked at.
+        Its labels, if any, are ignored.
     n_atoms : int
-        Number of atoms C. Fewer than the number of domains, so that the target has to share atoms
-        with the sources: labels reach it through them only.
+        Number of atoms C. Use fewer atoms than domains, so that the target has to share atoms with
+        the sources: labels reach it only through shared atoms.
     n_components : int, optional
-        Components K of every atom; default the largest number among the sources.
+        Components K of every atom; by default the largest number among the sources.
     beta : float, "auto" or "max"
-        Weight of the labels: "auto" is the largest feature cost between components of any two
-        domains, a constant; "max" is computed anew for every plan, as in the authors' code.
+        Weight of the labels. "auto" is the largest feature cost between components of any two
+        domains, a constant. "max" is recomputed for every plan, as in the authors' code.
     optimizer : {"block", "adam", "gradient"}
-        "block" minimizes in the coordinates, then in the atoms, with all plans fixed (damped);
-        "adam" is what the authors' code does; "gradient" is the paper's plain projected gradient.
+        "block" minimizes in the coordinates and then in the atoms, with all plans fixed and with
+        damping. "adam" is what the authors' code does. "gradient" is the projected gradient
+        descent of the paper.
     learning_rate : float
-        Of "adam" and "gradient".
+        Learning rate of "adam" and "gradient".
     damping : float
-        Of "block": how strongly each block is held where it was; at least 1e-6.
+        Damping of "block": how strongly a block is pulled toward its last value; at least 1e-6.
     n_iter : int
-        Largest number of steps.
+        Maximum number of steps.
     tol : float
-        Stop when the loss fell by less than this fraction over the last five steps.
+        Stop when the loss decreased by less than this fraction over the last five steps.
     init : {"sources", "random"} or Dictionary
-        Atoms start as the sources' own components, aligned by their barycenter (groups of sources
-        when there are fewer atoms), or as in the paper with means drawn from N(0, I), unit
-        deviations and uniform labels; or go on from a dictionary with the same numbers of atoms,
-        components and sources (its target may have changed since).
+        Start of the atoms. "sources": the components of the sources, aligned by their barycenter;
+        with fewer atoms than sources, every atom starts at a group of sources. "random": as in the
+        paper, means drawn from N(0, I), unit deviations and uniform labels. A dictionary with the
+        same numbers of atoms, components and sources is continued; the target may differ.
     component_weights : {"fixed", "learned"}
-        Keep the atoms' component weights uniform, as in the paper, or learn them.
+        Whether the atoms' component weights stay uniform, as in the paper, or are learned.
     min_std : float or "auto"
-        Floor of the atoms' standard deviations; "auto" is the smallest that any domain has in
-        that feature.
+        Minimum standard deviation of the atoms; "auto" is the smallest one among the domains, for
+        every feature.
     precision : {"auto", "float64", "float32"}
-        Of the large matrix products and of the costs made from them; "auto" is float32 from 256
-        features on, where products are most of the time. Losses then have some six digits of the
-        size of the features, not of the loss: ask for float64 when domains nearly coincide.
+        Precision of the large matrix products and of the costs made from them. "auto" is float32
+        from 256 features on, where products take most of the time. The error of the loss is then
+        about 1e-6 of the squared size of the features: use float64 if domains nearly coincide.
     samples : sequence of L array-like of shape (n_l, d), optional
-        Samples of all domains, target last, only to record their negative log-likelihood.
+        Samples of all domains, target last, used only to record their negative log-likelihood.
     callback : callable, optional
-        Called with the dictionary at the start and after every step; a true value stops.
+        Called with the dictionary at the start and after every step. Returning True stops.
     checkpoint : path, optional
-        File that is written as the learning goes; if it exists and belongs to this very problem,
-        the learning goes on from there.
+        File that is updated during learning. If it exists and belongs to the same problem,
+        learning resumes from it.
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
     random_state : int or Generator, optional
-        Only for ``init="random"``.
+        Used only with ``init="random"``.
 
     Returns
     -------
@@ -122,8 +130,8 @@ def learn_dictionary(
 
     Notes
     -----
-    A source that lacks a class is compared with the other components of its reconstruction only:
-    otherwise the mass of its own classes would have to go to those of the class that it lacks.
+    A source that lacks a class is compared only with the components of its reconstruction that
+    belong to its own classes. Otherwise its mass would be sent to components of the missing class.
 
     References
     ----------
@@ -148,140 +156,148 @@ def learn_dictionary(
     K, C = check_positive_int(K, "n_components"), check_positive_int(n_atoms, "n_atoms")
     check_choice(component_weights, "component_weights", ("fixed", "learned"))
     if check_choice(precision, "precision", ("auto", "float64", "float32")) == "auto":
-        precision = "float32" if target.n_features >= 256 else "float64"
-    d = target.n_features
-    tracked = None if samples is None else [check_X(X, "samples", d) for X in samples]
-    if tracked is not None and len(tracked) != len(sources) + 1:
-        raise MixdaError(f"samples must hold {len(sources) + 1} arrays, got {len(tracked)}.")
+        wide = target.n_features >= _MIN_FEATURES_FOR_FLOAT32
+        precision = "float32" if wide else "float64"
+    tracked = _check_samples(samples, len(sources) + 1, target.n_features)
 
+    domains = [*sources, target]
     labels, classes = align_labels(sources)
-    clouds = [features(q) for q in (*sources, target)]
-    beta = constant_beta(beta, clouds)
-    masses = [q.weights for q in (*sources, target)]
-    engine = Engine(clouds, [*labels, None], masses, C, K, beta, precision)
-    floor = _floor(min_std, [*sources, target])
-    steps = _optimizer(optimizer, learning_rate, damping)
-    learn_masses = component_weights == "learned"
-    problem = _Problem(engine, floor, (classes, names), steps, learn_masses, tracked)
+    clouds = [features(q) for q in domains]
+    weight = label_weight(beta, clouds)
+    weights = [q.weights for q in domains]
+    engine = Engine(clouds, [*labels, None], weights, C, K, weight, precision)
+    learner = _Learner(
+        engine,
+        _optimizer(optimizer, learning_rate, damping),
+        floor=_floor(min_std, domains),
+        classes=classes,
+        feature_names=names,
+        learn_weights=component_weights == "learned",
+        samples=tracked,
+    )
     if isinstance(init, Dictionary):
         state = start_from_dictionary(engine, init, classes)
     elif check_choice(init, "init", ("sources", "random")) == "sources":
-        state = start_from_sources(engine, sources, C, K)
+        state = start_from_sources(engine, sources)
     else:
         state = start_at_random(engine, check_random_state(random_state))
-    _raise_to_floor(engine, state, floor)
+    state = learner.project(state)
     saved = None
     if checkpoint is not None:
         settings = (optimizer, learning_rate, damping, component_weights, precision)
-        arrays = [engine.points, engine.stacked_labels, *masses, floor]
-        arrays += [state.points, state.labels, state.coordinates, state.masses]
-        more = (C, K, beta, tracked is not None)
+        arrays = [engine.points, engine.labels, *weights, learner.floor]
+        arrays += [state.points, state.labels, state.coordinates, state.weights]
+        more = (C, K, weight.parameter, tracked is not None)
         saved = Checkpoint(checkpoint, arrays, (settings, more))
-    return problem.learn(state, n_iter, tol, callback, saved, verbose)
+    return learner.learn(state, n_iter, tol, callback, saved, verbose)
 
 
-class _Problem:
+@dataclass(frozen=True, eq=False)
+class _Learner:
     """The loop of Algorithm 2 around an engine and an optimizer."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        floor: Array,
-        names: tuple[Any, tuple[str, ...] | None],
-        optimizer: Optimizer,
-        learn_masses: bool,
-        samples: list[Array] | None,
-    ) -> None:
-        self.engine, self.floor, self.names = engine, floor, names  # of classes and features
-        self.optimizer, self.learn_masses, self.samples = optimizer, learn_masses, samples
+    engine: Engine
+    optimizer: Optimizer
+    floor: Array
+    classes: NDArray[Any]
+    feature_names: tuple[str, ...] | None
+    learn_weights: bool
+    samples: list[Array] | None
 
     def learn(
         self,
         state: State,
         n_iter: int,
         tol: float,
-        callback: Callable[[Dictionary], bool | None] | None,
-        saved: Checkpoint | None,
+        callback: Callback | None,
+        checkpoint: Checkpoint | None,
         verbose: bool,
     ) -> Dictionary:
         """Evaluate, record, step; the returned dictionary is the last one evaluated."""
-        rows: list[dict[str, Any]] = []
-        found: list[Reconstruction] | None = None
+        records: list[Record] = []
+        warm_start, products = None, None
         began = time.perf_counter()
-        if saved is not None:
-            state, rows, found = saved.restore(self.engine, state, self.optimizer)
-            began -= rows[-1]["seconds"] if rows else 0.0
+        snapshot = None if checkpoint is None else checkpoint.load()
+        if snapshot is not None:
+            state, records, warm_start = snapshot.state, snapshot.records, snapshot.warm_start
+            self.optimizer.memory = snapshot.memory
+            began -= records[-1].seconds
         with Progress(n_iter, "learning the dictionary", verbose) as progress:
             while True:
-                found = self.engine.evaluate(state, found)
-                rows.append(self._record(state, found, time.perf_counter() - began))
-                progress.update(len(rows) - 1, f"loss {rows[-1]['loss']:.4g}")
-                done = len(rows) > n_iter or _resting([row["loss"] for row in rows], tol)
+                evaluation = self.engine.evaluate(state, warm_start, products)
+                current = evaluation.reconstructions
+                records.append(self._record(state, current, time.perf_counter() - began))
+                progress.update(len(records) - 1, f"loss {records[-1].loss:.4g}")
+                done = len(records) > n_iter or _has_converged(records, tol)
                 if callback is not None:
-                    done |= bool(callback(self._dictionary(state, found, rows)))
+                    done |= bool(callback(self._dictionary(state, current, records)))
                 if done:
                     break
-                state = self._step(state, found)
-                if saved is not None:
-                    saved.write(state, rows, found, self.optimizer)
-        dictionary = self._dictionary(state, found, rows)
-        if saved is not None:
-            saved.remove()
+                state, atoms_moved = self._step(state, current)
+                products = None if atoms_moved else evaluation.products
+                warm_start = [r.warm_start for r in current]
+                if checkpoint is not None:
+                    memory = self.optimizer.memory
+                    checkpoint.save(Snapshot(state, records, warm_start, memory))
+        dictionary = self._dictionary(state, current, records)
+        if checkpoint is not None:
+            checkpoint.remove()
         return dictionary
 
-    def _step(self, state: State, found: Sequence[Reconstruction]) -> State:
-        with np.errstate(over="ignore", invalid="ignore"):  # a divergence gets a sentence
-            new = self.optimizer.step(self.engine, state, found)
+    def project(self, state: State) -> State:
+        """Project the standard deviations onto ``s ≥ s_min`` (constraint (i) of the paper)."""
+        d = len(self.floor)
+        lowest = np.full(2 * d, -np.inf)  # means are free
+        lowest[d:] = self.floor - self.engine.center[d:]
+        return replace(state, points=np.maximum(state.points, lowest.astype(state.points.dtype)))
+
+    def _step(self, state: State, reconstructions: Sequence[Reconstruction]) -> Step:
+        with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
+            new, atoms_moved = self.optimizer.step(self.engine, state, reconstructions)
         if not float(np.abs(new.points).max()) <= LARGEST:
             raise MixdaError(
-                "the learning diverged; use a smaller learning_rate, standardized features or "
+                "learning diverged; use a smaller learning_rate, standardized features or "
                 "optimizer='block'."
             )
-        if new.points is not state.points:
-            _raise_to_floor(self.engine, new, self.floor)
-        if self.learn_masses:
-            new.masses = self.engine.pulled_masses(state, found, _MASS_RATE)
-        return new
+        if atoms_moved:
+            new = self.project(new)
+        if self.learn_weights:
+            weights = self.engine.updated_weights(state, reconstructions, _WEIGHT_RATE)
+            new = replace(new, weights=weights)
+        return Step(new, atoms_moved)
 
     def _record(
-        self, state: State, found: Sequence[Reconstruction], seconds: float
-    ) -> dict[str, Any]:
-        losses = np.array([r.loss for r in found])
-        row = {
-            "loss": float(losses.sum()),
-            "domain_loss": losses,
-            "coordinates": state.coordinates,
-            "seconds": seconds,
-        }
-        if self.samples is not None:
-            dictionary = self._dictionary(state, found, [row])
-            row["nll"] = np.array(
-                [-dictionary.reconstruct(l).score(X) for l, X in enumerate(self.samples)]
-            )
-        return row
+        self, state: State, reconstructions: Sequence[Reconstruction], seconds: float
+    ) -> Record:
+        losses = np.array([r.loss for r in reconstructions])
+        record = Record(float(losses.sum()), losses, state.coordinates, seconds)
+        if self.samples is None:
+            return record
+        dictionary = self._dictionary(state, reconstructions, [record])
+        scores = [dictionary.reconstruct(l).score(X) for l, X in enumerate(self.samples)]
+        return replace(record, nll=-np.array(scores))
 
     def _dictionary(
-        self, state: State, found: Sequence[Reconstruction], rows: Sequence[dict[str, Any]]
+        self, state: State, reconstructions: Sequence[Reconstruction], records: Sequence[Record]
     ) -> Dictionary:
         engine, d = self.engine, len(self.floor)
         C, K = engine.n_atoms, engine.n_components
         points = (state.points + engine.center).reshape(C, K, 2 * d)
         labels = state.labels.astype(np.float64).reshape(C, K, -1)
         labels = labels / labels.sum(axis=2, keepdims=True)
+        names = self.classes, self.feature_names
         atoms = tuple(
-            Mixture(w / w.sum(), z[:, :d], np.maximum(z[:, d:], self.floor), v, *self.names)
-            for w, z, v in zip(state.masses, points, labels, strict=True)
+            Mixture(w / w.sum(), z[:, :d], np.maximum(z[:, d:], self.floor), v, *names)
+            for w, z, v in zip(state.weights, points, labels, strict=True)
         )
         offsets = np.arange(C) * K
-        alignments = np.stack([(r.columns - offsets).T for r in found])
-        history = History(
-            *(
-                np.stack([row[name] for row in rows])
-                for name in History.__annotations__
-                if name in rows[0]
-            )
+        return Dictionary(
+            atoms,
+            state.coordinates.copy(),
+            engine.label_weight.parameter,
+            np.stack([(r.columns - offsets).T for r in reconstructions]),
+            History.stack(records),
         )
-        return Dictionary(atoms, state.coordinates.copy(), engine.beta, alignments, history)
 
 
 def _check_domains(sources: Sequence[Mixture], target: Mixture) -> tuple[str, ...] | None:
@@ -295,11 +311,21 @@ def _check_domains(sources: Sequence[Mixture], target: Mixture) -> tuple[str, ..
     return check_same_features([*sources, target])
 
 
-def _resting(losses: Sequence[float], tol: float, span: int = 5) -> bool:
-    return len(losses) > span and losses[-1 - span] - min(losses[-span:]) <= tol * losses[-1 - span]
+def _check_samples(
+    samples: Sequence[ArrayLike] | None, n_domains: int, n_features: int
+) -> list[Array] | None:
+    if samples is None:
+        return None
+    arrays = [check_X(X, "samples", n_features) for X in samples]
+    if len(arrays) != n_domains:
+        raise MixdaError(
+            f"samples must hold {n_domains} arrays, one per domain, got {len(arrays)}."
+        )
+    return arrays
 
 
 def _floor(min_std: float | str, domains: Sequence[Mixture]) -> Array:
+    """Return the minimum standard deviation of every feature, shape (d,)."""
     if isinstance(min_std, str):
         check_choice(min_std, "min_std", ("auto",))
         lowest: Array = np.min([q.stds.min(axis=0) for q in domains], axis=0)
@@ -307,17 +333,18 @@ def _floor(min_std: float | str, domains: Sequence[Mixture]) -> Array:
     return np.full(domains[0].n_features, check_number(min_std, "min_std", also=" or 'auto'"))
 
 
-def _raise_to_floor(engine: Engine, state: State, floor: Array) -> None:
-    """Project the standard deviations of a state that nobody else holds yet."""
-    d = len(floor)
-    lowest = (floor - engine.center[d:]).astype(state.points.dtype)
-    np.maximum(state.points[:, d:], lowest, out=state.points[:, d:])
-
-
 def _optimizer(name: str, learning_rate: float, damping: float) -> Optimizer:
     check_choice(name, "optimizer", OPTIMIZERS)
     learning_rate = check_number(learning_rate, "learning_rate", above=True)
-    damping = check_number(damping, "damping", least=1e-6)  # less is lost in float32
+    damping = check_number(damping, "damping", least=1e-6)  # smaller values are lost in float32
     if name == "block":
         return Block(damping)
     return Adam(learning_rate) if name == "adam" else ProjectedGradient(learning_rate)
+
+
+def _has_converged(records: Sequence[Record], tol: float) -> bool:
+    """Whether the loss decreased by at most the fraction `tol` over the last steps."""
+    if len(records) <= _STOPPING_SPAN:
+        return False
+    before, *recent = [record.loss for record in records[-1 - _STOPPING_SPAN :]]
+    return before - min(recent) <= tol * before

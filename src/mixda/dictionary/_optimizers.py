@@ -1,131 +1,143 @@
-"""Three ways to go down the loss of Algorithm 2, one step at a time.
+"""Three ways to descend the loss of Algorithm 2, one step at a time.
 
-`Block` minimizes in the coordinates and then in the atoms with all plans fixed, damped;
-`Adam` is what the authors' code does; `ProjectedGradient` is what their paper writes.
+`Block` minimizes in the coordinates and then in the atoms with all plans fixed. `Adam` is what the
+authors' code does. `ProjectedGradient` is what their paper writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import softmax
 
-from mixda._core.validation import Array, Floats
-from mixda.dictionary._engine import (
-    Engine,
-    Reconstruction,
-    State,
-    minimize_on_simplex,
-    project_simplex,
-    solve_damped,
-)
+from mixda._core.typing import Array, Floats
+from mixda.dictionary._engine import Engine
+from mixda.dictionary._quadratic import minimize_on_simplex, project_simplex, solve_damped
+from mixda.dictionary._state import Reconstruction, State
 
-_RESTING = 0.02  # largest change of a coordinate at which the atoms may move
-_MOST_HELD = 4  # steps in a row that atoms wait: fewer than what counts as convergence
+_MAX_COORDINATE_CHANGE = 0.02  # at which the atoms may move
+_MAX_STEPS_HELD = 4  # that atoms wait in a row: fewer than what counts as convergence
+_MIN_LABEL = 1e-3  # whose logarithm is a logit, away from the flat ends of the softmax
+
+
+class Step(NamedTuple):
+    """The next state, and whether its points or labels differ from those of the last one."""
+
+    state: State
+    atoms_moved: bool
 
 
 class Optimizer(Protocol):
-    """One step from a state and its evaluation to the next state.
+    """One step from a state and its reconstructions to the next state.
 
-    `memory` is everything that has to be saved for a run to go on where it stopped.
+    `memory` is everything that has to be saved to resume a run.
     """
 
     memory: dict[str, Floats]
 
-    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
-        """Return the next state; `state` itself is not changed."""
+    def step(self, engine: Engine, state: State, reconstructions: Sequence[Reconstruction]) -> Step:
+        """Return the next state."""
         ...
 
 
 class Block:
-    """Damped minimization block by block with fixed plans; no learning rate.
+    """Damped minimization block by block with fixed plans; no learning rate (DESIGN §4).
 
-    Atoms move only when the coordinates rest. A plan that was computed at wrong coordinates can
-    match the wrong classes; atoms that followed it at once would make the mistake true, while
-    coordinates that are corrected first undo it (rotated toy, 120 degrees: accuracy 0.99 instead
-    of 0.78). The damping pulls every block towards where it was: directions of the atoms that no
-    domain determines stay put, and nearly undetermined ones are not extrapolated.
+    Atoms move only once the coordinates have settled. A plan that was computed at wrong coordinates
+    can match the wrong classes. Atoms that follow it at once make the mistake permanent, while
+    coordinates that are corrected first undo it (rotated toy, 120 degrees: accuracy 0.99 instead of
+    0.78). The damping pulls every block toward its last value: directions of the atoms that no
+    domain determines do not move, and nearly undetermined ones are not extrapolated.
     """
 
     def __init__(self, damping: float) -> None:
         self.damping = damping
         self.memory: dict[str, Floats] = {}
 
-    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
+    def step(self, engine: Engine, state: State, reconstructions: Sequence[Reconstruction]) -> Step:
         """Minimize in the coordinates; if they hardly changed, minimize in the atoms too."""
         coordinates = np.stack(
             [
                 self._coordinates(lam, r.quadratic, r.linear)
-                for lam, r in zip(state.coordinates, found, strict=True)
+                for lam, r in zip(state.coordinates, reconstructions, strict=True)
             ]
         )
-        held = self.memory.get("held", np.zeros(())) + 1.0
+        n_held = self.memory.get("held", np.zeros(())) + 1.0
+        change = np.abs(coordinates - state.coordinates).max()
+        if change > _MAX_COORDINATE_CHANGE and n_held <= _MAX_STEPS_HELD:
+            self.memory["held"] = n_held
+            return Step(replace(state, coordinates=coordinates), atoms_moved=False)
         self.memory["held"] = np.zeros(())
-        if np.abs(coordinates - state.coordinates).max() > _RESTING and held <= _MOST_HELD:
-            self.memory["held"] = held
-            return replace(state, coordinates=coordinates)
-        points, labels = engine.gradient(state, found, coordinates)
-        hessian = engine.hessian(found, coordinates, [1.0] * len(found))
-        label_hessian = engine.hessian(found, coordinates, [r.beta for r in found])
+        # a Newton step Z - (H + μI)⁻¹ ½∇L is exact for a quadratic, up to the damping μ
+        points, labels = engine.gradient(state, reconstructions, coordinates)
+        ones, betas = [1.0] * len(reconstructions), [r.beta for r in reconstructions]
+        hessian = engine.hessian(reconstructions, coordinates, ones)
+        label_hessian = engine.hessian(reconstructions, coordinates, betas)
         labels = state.labels - solve_damped(label_hessian, self.damping, labels)
-        return replace(
+        moved = replace(
             state,
             points=state.points - solve_damped(hessian, self.damping, points),
             labels=project_simplex(labels.astype(np.float64)).astype(engine.dtype),
             coordinates=coordinates,
         )
+        return Step(moved, atoms_moved=True)
 
     def _coordinates(self, lam: Array, quadratic: Array, linear: Array) -> Array:
-        """Minimize on the simplex, held firmly: by a share of the atoms' mean squared size.
+        """Minimize ``λᵀAλ - 2hᵀλ + μ‖λ - λ_old‖²`` over the simplex, μ = damping × mean(diag A).
 
-        Holding by the (smaller) curvature along the simplex looks more natural, but coordinates
-        then jump from plan to plan without resting, and atoms never move (CWRU: 87 instead of
-        100 %).
+        The curvature along the simplex is smaller and may look like the more natural scale of μ.
+        But coordinates then jump from plan to plan without settling, and atoms never move (CWRU:
+        87 instead of 100 %).
         """
         size = float(np.trace(quadratic)) / len(lam)
-        held = self.damping * (size if size > 0 else 1.0)
-        return minimize_on_simplex(quadratic + held * np.eye(len(lam)), linear + held * lam)
+        mu = self.damping * (size if size > 0 else 1.0)
+        return minimize_on_simplex(quadratic + mu * np.eye(len(lam)), linear + mu * lam)
 
 
 class ProjectedGradient:
-    """Gradient descent with one learning rate on means, deviations, logits and coordinates."""
+    """The step of Algorithm 2: one learning rate η for means, deviations, logits, coordinates."""
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
         self.memory: dict[str, Floats] = {}
 
-    def step(self, engine: Engine, state: State, found: Sequence[Reconstruction]) -> State:
+    def step(self, engine: Engine, state: State, reconstructions: Sequence[Reconstruction]) -> Step:
         """Move against the gradient of every parameter, then project the coordinates."""
-        points, labels = engine.gradient(state, found, state.coordinates)
-        gradient = coordinate_gradient(state.coordinates, found)
-        return self.apply(state, 2.0 * points, 2.0 * labels, 2.0 * gradient)
+        points, labels = engine.gradient(state, reconstructions, state.coordinates)
+        coordinates = coordinate_gradient(state.coordinates, reconstructions)
+        moved = self.apply(state, 2.0 * points, 2.0 * labels, 2.0 * coordinates)
+        return Step(moved, atoms_moved=True)
 
     def apply(self, state: State, points: Floats, labels: Floats, coordinates: Array) -> State:
-        """Take one step along given gradients of the loss; labels move through their logits."""
+        """Take one step along the given gradients of the loss."""
+        # v = softmax(u): the step is in the logits u (change of variables of Algorithm 2)
         if "logits" not in self.memory:
-            self.memory["logits"] = _logits(state.labels)
-        logits = self.move("logits", through_softmax(labels, state.labels))
-        self.memory["logits"] = self.memory["logits"] - logits
+            self.memory["logits"] = np.log(np.maximum(state.labels, _MIN_LABEL))
+        logits = self.memory["logits"]
+        logits = logits - self.move("logits", through_softmax(labels, state.labels))
+        self.memory["logits"] = logits
+        # λ ← proj(λ - η ∂L/∂λ); the caller projects the deviations
         moved = state.coordinates - self.move("coordinates", coordinates)
         return replace(
             state,
             points=state.points - self.move("points", points),
-            labels=_softmax(self.memory["logits"]),
+            labels=softmax(logits, axis=1),
             coordinates=project_simplex(moved),
         )
 
     def move(self, name: str, gradient: Floats) -> Floats:
-        """How far the parameter of this name goes against its gradient."""
+        """How far the parameter of this name moves against its gradient."""
         return self.learning_rate * gradient
 
 
 class Adam(ProjectedGradient):
-    """Adam (Kingma and Ba, 2015) on the same parameters, projections outside of it."""
+    """Adam (Kingma and Ba, 2015) on the same parameters, with the projections outside of it."""
 
     def move(self, name: str, gradient: Floats) -> Floats:
-        """Adam's move, with moments and a count of its own for every parameter."""
+        """Adam's move, with separate moments and a separate count for every parameter."""
         first, second, counted = f"{name}_first", f"{name}_second", f"{name}_count"
         if first not in self.memory:
             self.memory[first] = np.zeros_like(gradient)
@@ -145,30 +157,19 @@ class Adam(ProjectedGradient):
         return move
 
 
-def coordinate_gradient(coordinates: Array, found: Sequence[Reconstruction]) -> Array:
-    """Half-gradient of the loss in every domain's coordinates, with plans fixed: (L, C).
+def coordinate_gradient(coordinates: Array, reconstructions: Sequence[Reconstruction]) -> Array:
+    """Half-gradient ``Aλ - h`` of the loss in every domain's coordinates, plans fixed: (L, C).
 
-    Its part across the simplex depends on the origin of the features. The projection drops it
-    after a plain gradient step; in Adam it also enters the second moments, as in the authors' code.
+    Its component orthogonal to the simplex depends on the origin of the features. The projection
+    drops it after a plain gradient step. In Adam it also enters the second moments, as in the
+    authors' code.
     """
     return np.stack(
-        [r.quadratic @ lam - r.linear for lam, r in zip(coordinates, found, strict=True)]
+        [r.quadratic @ lam - r.linear for lam, r in zip(coordinates, reconstructions, strict=True)]
     )
 
 
 def through_softmax(gradient: Floats, labels: Floats) -> Floats:
-    """Pull a gradient in the labels ``v = softmax(u)`` back to the logits u."""
+    """Gradient in the logits u from that in the labels v = softmax(u): ``v (g - Σ g v)``."""
     pulled: Floats = labels * (gradient - (gradient * labels).sum(axis=1, keepdims=True))
     return pulled
-
-
-def _logits(labels: Floats) -> Floats:
-    """Logits of the labels, kept away from the flat ends of the softmax."""
-    logits: Floats = np.log(np.maximum(labels, 1e-3))
-    return logits
-
-
-def _softmax(logits: Floats) -> Floats:
-    labels: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
-    labels /= labels.sum(axis=1, keepdims=True)
-    return labels

@@ -1,7 +1,10 @@
-"""Fitting mixtures to samples by expectation-maximization."""
+"""Fitting Gaussian mixtures to samples by expectation-maximization."""
 
-from mixda.em._cache import kept_mixture as kept_mixture
+from mixda.em._cache import cached_mixture as cached_mixture
 from mixda.em._fit import fit_domains, fit_labeled_mixture, fit_mixture
-from mixda.em._search import units_of as units_of
+from mixda.em._search import feature_units as feature_units
+
+kept_mixture = cached_mixture  # previous names
+units_of = feature_units
 
 __all__ = ["fit_domains", "fit_labeled_mixture", "fit_mixture"]

@@ -1,4 +1,4 @@
-"""Mixtures that a stopped fit has made already: a folder of ``.gmm`` files, never a pickle."""
+"""A folder of fitted mixtures that lets an interrupted run resume: ``.gmm`` files, no pickles."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mixda._core.resume import Folder, fingerprint, open_kept
+from mixda._core.resume import Folder, fingerprint, open_cache_folder
 from mixda._version import __version__
 from mixda.mixture import Mixture
 
-_WORTH = 0.5  # seconds of work from which on a mixture is kept
+_CACHE_AFTER_SECONDS = 0.5  # faster fits are not worth a file
 
 
-def kept_mixture(
+def cached_mixture(
     folder: Folder | None,
     fit: Callable[..., Mixture],
     *arrays: Any,
@@ -24,43 +24,43 @@ def kept_mixture(
     verbose: bool,
     **settings: Any,
 ) -> Mixture:
-    """Return ``fit(*arrays, **settings)``, from the folder if it was done before.
+    """Return ``fit(*arrays, **settings)``, loaded from the cache folder if it holds the result.
 
-    The generator is left as the fit would leave it, so what comes after is the same, too.
+    The state of the generator is cached with the mixture, so that later draws are the same.
     """
 
-    def fitted() -> Mixture:
+    def run_fit() -> Mixture:
         return fit(*arrays, random_state=random_state, verbose=verbose, **settings)
 
     if folder is None:
-        return fitted()
-    before = random_state.bit_generator.state
+        return run_fit()
+    state = random_state.bit_generator.state
     named = [part for item in sorted(settings.items()) for part in item]
-    key = fingerprint([*arrays, *named], (fit.__name__, _without_arrays(before), __version__))
-    path = open_kept(folder) / f"{key}.gmm"
+    key = fingerprint([*arrays, *named], (fit.__name__, _to_json(state), __version__))
+    path = open_cache_folder(folder) / f"{key}.gmm"
     try:
-        found = Mixture.load(path)
-        random_state.bit_generator.state = _with_arrays(found.info.pop("random_state"), before)
-        return found
-    except (ValueError, KeyError):  # not there, or damaged
+        mixture = Mixture.load(path)
+        random_state.bit_generator.state = _from_json(mixture.info.pop("random_state"), state)
+        return mixture
+    except (ValueError, KeyError):  # not cached, or damaged
         pass
     start = time.monotonic()
-    found = fitted()
-    if time.monotonic() - start > _WORTH:
-        after = _without_arrays(random_state.bit_generator.state)
-        replace(found, info={**found.info, "random_state": after}).save(path)
-    return found
+    mixture = run_fit()
+    if time.monotonic() - start > _CACHE_AFTER_SECONDS:
+        final_state = _to_json(random_state.bit_generator.state)
+        replace(mixture, info={**mixture.info, "random_state": final_state}).save(path)
+    return mixture
 
 
-def _without_arrays(state: Any) -> Any:
-    """Return the state of a generator as JSON has it."""
+def _to_json(state: Any) -> Any:
+    """Convert the arrays in the state of a generator to lists."""
     if isinstance(state, Mapping):
-        return {name: _without_arrays(value) for name, value in state.items()}
+        return {name: _to_json(value) for name, value in state.items()}
     return state.tolist() if isinstance(state, np.ndarray | np.integer) else state
 
 
-def _with_arrays(state: Any, example: Any) -> Any:
-    """Undo `_without_arrays`: arrays where the example has them."""
+def _from_json(state: Any, example: Any) -> Any:
+    """Undo `_to_json`: make arrays where `example` has arrays."""
     if isinstance(example, Mapping):
-        return {name: _with_arrays(state[name], value) for name, value in example.items()}
+        return {name: _from_json(state[name], value) for name, value in example.items()}
     return np.array(state, example.dtype) if isinstance(example, np.ndarray) else state

@@ -1,36 +1,37 @@
-"""Fitting mixtures by expectation-maximization: the only place of mixda that touches samples.
+"""Fit mixtures to samples by expectation-maximization.
 
-Here are the public functions and the fit of arrays in memory. The steps are in `mixda.em._steps`,
-the choices around them (starts, floor, number of components) in `mixda.em._search`, and the fit
-of data of any size in `mixda.em._stream`.
+Here are the public functions. The loop is in `mixda.em._loop`, the two steps in `mixda.em._steps`,
+and initialization, floor and number of components in `mixda.em._search`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
-from mixda._core.parallel import Map, thread_map
-from mixda._core.progress import Progress
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_names,
     check_positive_int,
-    check_random_state,
     check_X,
     encode_classes,
 )
-from mixda.chunks import ChunkSource, column_names, from_arrays, from_dask, weighed
-from mixda.em._passes import distinct_rows, moments_of
-from mixda.em._search import Problem, Search, Settings, check_varies, floor_of
-from mixda.em._steps import CHUNK_VALUES, Chunk, expectation
-from mixda.em._stream import Fitted, Streaming, fit_source, seed_rows
+from mixda.chunks import (
+    EncodedColumn,
+    Grouping,
+    RowBlock,
+    RowSource,
+    apply_sample_weight,
+    column_names,
+    from_arrays,
+    from_dask,
+)
+from mixda.em._loop import Constraints, Execution, FittedGroup, fit_rows, fit_source
+from mixda.em._search import Settings
 from mixda.mixture import Mixture
 
 
@@ -60,59 +61,58 @@ def fit_mixture(
 
     Parameters
     ----------
-    X : array-like of shape (n, d), Dask array, or ChunkSource
-        Data of any size come from `mixda.chunks`.
+    X : array-like of shape (n, d), Dask array, or RowSource
+        See `mixda.chunks` for data that do not fit in memory.
     n_components : int or "bic"
-        Number of components K; ``"bic"`` climbs 1, 2, 3, 4, 6, 8, 12, … up to `max_components`
-        and keeps the least Bayesian information criterion.
+        Number of components K. ``"bic"`` tries 1, 2, 3, 4, 6, 8, 12, … up to `max_components`
+        and selects the lowest Bayesian information criterion.
     min_std : float, array-like of shape (d,), or "auto"
         Floor of the standard deviations. ``"auto"`` is
         :math:`10^{-3} \max(\sigma_j, \bar\sigma)`, with :math:`\sigma_j` the standard deviation
         of feature j in `X` and :math:`\bar\sigma` its average over the features, so that a
-        constant feature cannot rule a classifier; if all features are constant it is
-        :math:`10^{-6} (1 + \max_j |\bar x_j|)`. Standardize features whose units differ by more
-        than a factor of a thousand, or give one floor per feature.
+        constant feature cannot dominate a classifier. If all features are constant, it is
+        :math:`10^{-6} (1 + \max_j |\bar x_j|)`. If the scales of features differ by more than a
+        factor of a thousand, standardize them or give one floor per feature.
     sample_weight : array-like of shape (n,), optional
-        Non-negative importance of each sample; only ratios matter.
+        Non-negative weight of each sample. Only ratios matter.
     n_init : int
-        Number of k-means++ starts; the best likelihood is kept.
+        Number of k-means++ initializations. The one with the best likelihood is kept.
     max_iter : int
-        Largest number of EM iterations per start.
+        Maximum number of EM iterations per initialization.
     tol : float
-        Stop when the mean log-likelihood changes by less than this. Zero: never stop early.
+        Stop when the mean log-likelihood changes by less than this. Zero disables early stopping.
     init : Mixture, optional
-        Start from this mixture (its number of components replaces `n_components`).
+        Initial mixture. Its number of components replaces `n_components`.
     max_components : int
-        Upper end of the ladder of ``"bic"``.
+        Largest number of components that ``"bic"`` tries.
     chunk_size : int, optional
-        Rows per step of a pass. Default: what fits in cache. Changes the speed, not the result.
+        Rows processed at a time. Default: what fits in cache. It affects speed, not the result.
     random_state : None, int, RandomState or Generator
     n_jobs : int, optional
-        Read and pass over the parts of the data in this many processes (threads, if the data are
-        in memory) of joblib. The result is the same to rounding wherever a fit runs.
+        Number of joblib processes (threads for data in memory) that read the partitions of the
+        data. The result does not depend on it, up to rounding.
     client : dask.distributed.Client or str, optional
-        Do that on the workers of a Dask cluster, given by its client or its scheduler's address.
-        Data stay in the memory of the workers if they fit there, else every pass reads them.
+        Run on the workers of a Dask cluster, given by a client or by the address of its scheduler.
+        Data stay in the memory of the workers if they fit. Otherwise every pass reads them.
     checkpoint : path, optional
-        Write the state to this file after every pass; if it exists, go on from there. It is
-        deleted at the end. Needs an integer `random_state`.
+        Save the state to this file after every pass, and resume from it if it exists. The file is
+        deleted at the end. Requires an integer `random_state`.
     stepwise : bool
-        Make a first pass in mini-batches, which brings the start closer when passes are dear.
+        Run a first pass in mini-batches. Useful when a full pass is expensive.
     verbose : bool
-        Show the iterations on standard error if it is a terminal.
+        Show progress on standard error if it is a terminal.
 
     Returns
     -------
     Mixture
-        Without labels. A component that loses all its samples keeps its place with a weight
-        of about 1e-15.
+        Unlabeled. A component that loses all its samples remains with a weight of about 1e-15.
 
     Notes
     -----
-    Statistics are taken around the mean c of the data. Offsets of any size are harmless;
-    the relative error of a variance is about :math:`10^{-16} (m_k - c)^2 / s_k^2`, at most
-    :math:`10^{-10} / p_k` with the default floor. With a floor of your own far below it,
-    standard deviations under :math:`10^{-7} |m_k - c|` are not resolved.
+    Statistics are computed around the mean c of the data, so large offsets do no harm. The
+    relative error of a variance is about :math:`10^{-16} (m_k - c)^2 / s_k^2`, at most
+    :math:`10^{-10} / p_k` with the default floor. With a much smaller `min_std`, standard
+    deviations below :math:`10^{-7} |m_k - c|` are not resolved.
 
     Examples
     --------
@@ -124,42 +124,23 @@ def fit_mixture(
     (array([ 0.5, 10.5]), array([0.5, 0.5]))
     """
     settings = Settings.checked(n_components, n_init, max_iter, tol, max_components, chunk_size)
-    streaming = Streaming(n_jobs, client, checkpoint, stepwise)
-    source = _source(X, None, sample_weight, chunk_size, streaming)
+    execution = Execution(n_jobs, client, checkpoint, stepwise)
+    grouping, constraints = Grouping(), Constraints(min_std)
+    source = _as_source(X, None, sample_weight, chunk_size, execution)
     if source is not None:
         if init is not None:
             settings = settings.starting_from(init, source.n_features)
-        (fitted,) = fit_source(
-            source,
-            settings,
-            streaming,
-            by_label=False,
-            by_domain=False,
-            limit=0,
-            min_std=min_std,
-            standardize=False,
-            random_state=random_state,
-            verbose=verbose,
+        (group,) = fit_source(
+            source, grouping, settings, constraints, execution, random_state, verbose
         )
-        return fitted.mixture
-    given, X = X, check_X(X)
+        return group.mixture
+    feature_names, X = column_names(X), check_X(X)
     if init is not None:
         settings = settings.starting_from(init, X.shape[1])
-    rng = check_random_state(random_state)
-    X, weight, _ = weighed(X, sample_weight)
-    settings.check_rows(len(X))
-    moments = moments_of(X, weight)
-    check_varies(moments.spread, moments.low, moments.high)
-    floor = floor_of(min_std, moments.mean, moments.spread)
-    problem = Problem(len(X), moments.mean, floor, np.ones(X.shape[1]), settings)
-    rows = seed_rows(len(X), settings, rng) if init is None else None
-    X = X - moments.mean
-    with (
-        thread_map(X.size >= 2 * CHUNK_VALUES) as run,
-        Progress(max_iter, "EM", verbose) as progress,
-    ):
-        found = _fit_memory(problem, X, weight, rows, rng, run, progress, "")
-    return replace(found, feature_names=column_names(given), info={"n_samples": len(X)})
+    X, weight, _ = apply_sample_weight(X, sample_weight)
+    rows = RowBlock(X, weight=weight)
+    (group,) = fit_rows(rows, feature_names, grouping, settings, constraints, random_state, verbose)
+    return group.mixture
 
 
 def fit_labeled_mixture(
@@ -183,24 +164,25 @@ def fit_labeled_mixture(
     stepwise: bool = False,
     verbose: bool = False,
 ) -> Mixture:
-    r"""Fit one mixture per class and join them, every component labeled with its class.
+    r"""Fit one mixture per class and join them into one labeled mixture.
 
     .. math:: P = \sum_{y} \pi_y \sum_{k} p_{y,k} \, \mathcal{N}(m_{y,k}, s_{y,k}), \qquad
               v_{y,k} = \mathrm{onehot}(y)
 
     Parameters
     ----------
-    X : array-like of shape (n, d), Dask array, or ChunkSource
+    X : array-like of shape (n, d), Dask array, or RowSource
     y : array-like of shape (n,), or Dask array
-        Classes: strings, integers, booleans, … A ChunkSource has its own.
+        Classes: strings, numbers or booleans. A RowSource has its own.
     n_components : int or "bic"
-        Components **per class**, limited by the class's number of distinct samples.
+        Components **per class**, at most the number of distinct samples of the class.
     class_prior : "empirical" or "uniform"
-        Mass of each class: its share of the (weighted) samples, or the same for all present.
+        Total weight of each class: its proportion of the (weighted) samples, or the same for all
+        classes that occur.
     min_std, sample_weight, n_init, max_iter, tol, max_components, chunk_size
-        As in `fit_mixture`; the scale behind ``min_std="auto"`` is that of the whole of `X`.
+        As in `fit_mixture`. ``min_std="auto"`` uses the standard deviations of all samples.
     classes : array-like of shape (nc,), optional
-        Names and order of the columns of `labels`. Classes that do not occur in `y` get a
+        Classes in the order of the columns of `labels`. A class that does not occur in `y` has a
         column but no component. Default: the sorted values of `y`.
     random_state, n_jobs, client, checkpoint, stepwise, verbose
         As in `fit_mixture`.
@@ -208,7 +190,7 @@ def fit_labeled_mixture(
     Returns
     -------
     Mixture
-        Labeled; components in the order of the classes.
+        Labeled, with the components in the order of the classes.
 
     Examples
     --------
@@ -219,61 +201,26 @@ def fit_labeled_mixture(
     """
     settings = Settings.checked(n_components, n_init, max_iter, tol, max_components, chunk_size)
     check_choice(class_prior, "class_prior", ("empirical", "uniform"))
-    streaming = Streaming(n_jobs, client, checkpoint, stepwise)
-    source = _source(X, y, sample_weight, chunk_size, streaming)
+    execution = Execution(n_jobs, client, checkpoint, stepwise)
+    grouping, constraints = Grouping(by_label=True), Constraints(min_std, rows_per_component=1)
+    source = _as_source(X, y, sample_weight, chunk_size, execution)
     if source is not None:
-        fitted = fit_source(
-            source,
-            settings,
-            streaming,
-            by_label=True,
-            by_domain=False,
-            limit=1,
-            min_std=min_std,
-            standardize=False,
-            random_state=random_state,
-            verbose=verbose,
+        groups = fit_source(
+            source, grouping, settings, constraints, execution, random_state, verbose
         )
-        if classes is None and sample_weight is not None:  # also classes without weight
+        if classes is None and sample_weight is not None:  # include classes of weight zero
             classes = np.unique(check_names(y, "y"))
-        return _labeled(fitted, class_prior, classes)
-    given, X = X, check_X(X)
+        return _join_classes(groups, class_prior, classes)
+    feature_names, X = column_names(X), check_X(X)
     names, codes = encode_classes(y, classes, len(X))
-    rng = check_random_state(random_state)
-    X, weight, kept = weighed(X, sample_weight)
-    codes = codes[kept]
-    whole = moments_of(X, weight)
-    check_varies(whole.spread, whole.low, whole.high)
-    floor, unit = floor_of(min_std, whole.mean, whole.spread), np.ones(X.shape[1])
-    members = {int(code): np.flatnonzero(codes == code) for code in np.unique(codes)}
-    parts: list[Fitted] = []
-    limited = {
-        code: settings.limited(len(distinct_rows(X[rows], settings.largest)))
-        for code, rows in members.items()
-    }
-    chosen = {code: seed_rows(len(r), limited[code], rng) for code, r in members.items()}
-    with (
-        thread_map(X.size >= 2 * CHUNK_VALUES) as run,
-        Progress(max_iter, "EM", verbose) as progress,
-    ):
-        for code, rows in members.items():
-            part, part_weight, mass = X[rows], None, float(len(rows))
-            if weight is not None:
-                mass = float(weight[rows].sum())
-                part_weight = weight[rows] / weight[rows].mean()
-            center = moments_of(part, part_weight).mean
-            part -= center
-            problem = Problem(len(part), center, floor, unit, limited[code])
-            title = f"class {names[code]}, "
-            mixture = _fit_memory(
-                problem, part, part_weight, chosen[code], rng, run, progress, title
-            )
-            parts.append(Fitted(None, names[code], mixture, len(part), mass))
-    return replace(_labeled(parts, class_prior, names), feature_names=column_names(given))
+    X, weight, used = apply_sample_weight(X, sample_weight)
+    rows = RowBlock(X, EncodedColumn(list(names), codes[used]), weight=weight)
+    groups = fit_rows(rows, feature_names, grouping, settings, constraints, random_state, verbose)
+    return _join_classes(groups, class_prior, names)
 
 
 def fit_domains(
-    source: ChunkSource,
+    source: RowSource,
     n_components: int | Literal["bic"] = 1,
     *,
     class_prior: Literal["empirical", "uniform"] = "empirical",
@@ -292,31 +239,32 @@ def fit_domains(
     stepwise: bool = False,
     verbose: bool = False,
 ) -> dict[str | None, Mixture]:
-    r"""Fit the mixtures of all domains of a source at once: one reading per EM iteration.
+    r"""Fit the mixtures of all domains of a source, reading the data once per EM iteration.
 
-    Each comes out as if its domain was fitted alone, by `fit_labeled_mixture` if the source has
-    classes, else by `fit_mixture`.
+    Each mixture is the one that `fit_labeled_mixture`, or `fit_mixture` if the source has no
+    classes, would fit to the domain alone.
 
     Parameters
     ----------
-    source : ChunkSource
-        From `mixda.chunks`.
+    source : RowSource
+        Made by one of the functions of `mixda.chunks`.
     n_components : int or "bic"
-        Per class if there are classes, else per domain; limited by the distinct samples.
+        Per class if there are classes, else per domain; at most the number of distinct samples.
     class_prior, min_std, classes, n_init, max_iter, tol, max_components
         As in `fit_labeled_mixture`.
     standardize : bool or "auto"
-        Find the mixture of a domain in units of its standard deviations, and give it in the
-        units of the data. ``"auto"``: if these differ by more than a factor of a hundred.
+        Fit each domain in units of the standard deviations of its features, and return the
+        mixture in the units of the data. ``"auto"`` does so if these standard deviations differ by
+        more than a factor of a hundred.
     rows_per_component : int
-        Mixtures with fewer samples per component get fewer components.
+        Minimum number of samples per component. Smaller groups have fewer components.
     random_state, n_jobs, client, checkpoint, stepwise, verbose
         As in `fit_mixture`.
 
     Returns
     -------
     dict of Mixture
-        By name of the domain, in order; None is the name if the source has no domains.
+        Mixtures by the name of the domain, sorted. The name is None if the source has no domains.
 
     Examples
     --------
@@ -325,96 +273,75 @@ def fit_domains(
     >>> {name: mixture.means.item() for name, mixture in fit_domains(source).items()}
     {'a': 0.5, 'b': 6.0}
     """
-    if not isinstance(source, ChunkSource):
+    if not isinstance(source, RowSource):
         raise MixdaError(
-            f"source must come from mixda.chunks, got {type(source).__name__}; "
-            "chunks.from_arrays(X, y, domain) makes one."
+            f"source must be a RowSource, got {type(source).__name__}; make one with "
+            "mixda.chunks, for example chunks.from_arrays(X, y, domain)."
         )
     check_choice(class_prior, "class_prior", ("empirical", "uniform"))
-    fitted = fit_source(
+    groups = fit_source(
         source,
-        Settings.checked(n_components, n_init, max_iter, tol, max_components, None),
-        Streaming(n_jobs, client, checkpoint, stepwise),
-        by_label=source.has_label,
-        by_domain=source.has_domain,
-        limit=check_positive_int(rows_per_component, "rows_per_component"),
-        min_std=min_std,
-        standardize=check_choice(standardize, "standardize", (True, False, "auto")),
-        random_state=random_state,
-        verbose=verbose,
+        Grouping(source.has_label, source.has_domain),
+        Settings.checked(n_components, n_init, max_iter, tol, max_components),
+        Constraints(
+            min_std,
+            check_choice(standardize, "standardize", (True, False, "auto")),
+            check_positive_int(rows_per_component, "rows_per_component"),
+        ),
+        Execution(n_jobs, client, checkpoint, stepwise),
+        random_state,
+        verbose,
     )
-    domains: dict[str | None, list[Fitted]] = {}
-    for part in fitted:
-        domains.setdefault(part.domain, []).append(part)
+    domains: dict[str | None, list[FittedGroup]] = {}
+    for group in groups:
+        domains.setdefault(group.domain, []).append(group)
     return {
-        domain: _labeled(parts, class_prior, classes) if source.has_label else parts[0].mixture
-        for domain, parts in domains.items()
+        name: _join_classes(domain, class_prior, classes) if source.has_label else domain[0].mixture
+        for name, domain in domains.items()
     }
 
 
-def _source(
-    X: Any, y: Any, sample_weight: Any, chunk_size: int | None, streaming: Streaming
-) -> ChunkSource | None:
-    """Return the data as a source of chunks, or None if they are arrays to be fitted here."""
+def _as_source(
+    X: Any, y: Any, sample_weight: Any, chunk_size: int | None, execution: Execution
+) -> RowSource | None:
+    """Return the data as a `RowSource`, or None if they are arrays to be fitted in memory."""
     is_dask = type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-    if not is_dask and not isinstance(X, ChunkSource):
-        if not streaming.asked:
+    if not is_dask and not isinstance(X, RowSource):
+        if execution == Execution():
             return None
         return from_arrays(X, y, sample_weight=sample_weight, rows=chunk_size)
     if sample_weight is not None:
-        raise MixdaError("sample_weight goes with arrays only; chunks.from_arrays takes it.")
-    if isinstance(X, ChunkSource):
+        raise MixdaError(
+            f"sample_weight must be None if X is a {type(X).__name__}; give it to "
+            "chunks.from_arrays instead."
+        )
+    if isinstance(X, RowSource):
         if y is not None:
-            raise MixdaError("a ChunkSource has its own classes; make it with a label, without y.")
+            raise MixdaError(
+                "y must be None if X is a RowSource, which has its own classes; make the source "
+                "with a label."
+            )
         return X
     return from_dask(X, y)
 
 
-def _fit_memory(
-    problem: Problem,
-    x: Array,
-    weight: Array | None,
-    rows: NDArray[np.intp] | None,
-    rng: np.random.Generator,
-    run: Map,
-    progress: Progress,
-    title: str,
+def _join_classes(
+    groups: list[FittedGroup], class_prior: str, classes: ArrayLike | None
 ) -> Mixture:
-    """Search over centerd samples in memory; `rows` are those that the seeding looks at."""
-    if rows is not None:
-        w = np.ones(len(rows)) if weight is None else weight[rows]
-        problem = problem.seeded((x if len(rows) == len(x) else x[rows], w), rng)
-    search = Search.begin(problem)
-    while not search.done:
-        k = len(search.parameters.means)
-        chunks = _cut(x, weight, problem.settings.chunk_size, k)
-        search = search.advance(problem, expectation(chunks, search.parameters, run))
-        note = f"{title}{k} component(s), mean log-likelihood {search.last:.6g}"
-        progress.update(search.iteration, note)
-    return search.mixture(problem.center)
-
-
-def _cut(x: Array, weight: Array | None, size: int | None, n_components: int) -> list[Chunk]:
-    n, d = x.shape
-    step = size or max(1, CHUNK_VALUES // max(d, n_components))
-    parts = [slice(start, start + step) for start in range(0, n, step)]
-    return [(x[p], None if weight is None else weight[p]) for p in parts]
-
-
-def _labeled(parts: list[Fitted], class_prior: str, classes: ArrayLike | None) -> Mixture:
-    """Join the mixtures of the classes, in the order of the classes."""
-    names, codes = encode_classes(np.array([part.label for part in parts]), classes, len(parts))
+    """Join the mixtures of the classes into one labeled mixture, in the order of the classes."""
+    labels = np.array([group.label for group in groups])
+    names, codes = encode_classes(labels, classes, len(groups))
     order = np.argsort(codes)
-    found = [parts[k].mixture for k in order]
-    prior = np.array([parts[k].weight if class_prior == "empirical" else 1.0 for k in order])
-    masses = zip(prior / prior.sum(), found, strict=True)
+    mixtures = [groups[k].mixture for k in order]
+    prior = np.array([groups[k].weight if class_prior == "empirical" else 1.0 for k in order])
+    masses = zip(prior / prior.sum(), mixtures, strict=True)
     weights = np.concatenate([mass * p.weights for mass, p in masses])
     return Mixture(
         weights / weights.sum(),
-        np.vstack([p.means for p in found]),
-        np.vstack([p.stds for p in found]),
-        np.repeat(np.eye(len(names))[codes[order]], [p.n_components for p in found], axis=0),
+        np.vstack([p.means for p in mixtures]),
+        np.vstack([p.stds for p in mixtures]),
+        np.repeat(np.eye(len(names))[codes[order]], [p.n_components for p in mixtures], axis=0),
         names,
-        feature_names=found[0].feature_names,
-        info={"n_samples": sum(part.n for part in parts)},
+        feature_names=mixtures[0].feature_names,
+        info={"n_samples": sum(group.n for group in groups)},
     )

@@ -1,7 +1,7 @@
-"""The search for one mixture as a value: starts, iterations, restarts, numbers of components.
+"""The search for one mixture as a value: initializations, iterations, numbers of components.
 
-`Search.advance` takes the statistics of a pass and says which parameters to pass next, so many
-mixtures can share a pass, and a search can be written to a file between two passes.
+`Search.advance` takes the statistics of a pass and holds the parameters of the next one. So many
+mixtures share a pass, and a search can be saved to a file between two passes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from mixda.em._kmeans import kmeans_plusplus, lloyd
 from mixda.em._steps import Parameters, SuffStats, m_step
 from mixda.mixture import Mixture
 
-_LEAST_STD = 10.0 / LARGEST  # the least floor
-_RELATIVE_FLOOR = 1e-3  # of a feature's standard deviation
-_MIXED_UNITS = 100.0  # ratio of spreads from which on features are of different units
-_SEED_ROWS = 10_000  # seeding looks at no more rows than this (or 20 per component)
-_PATIENCE = 2  # rungs of the BIC ladder without progress before it ends
+_MIN_FLOOR = 10.0 / LARGEST  # whose square does not underflow
+_RELATIVE_FLOOR = 1e-3  # times the standard deviation of a feature
+_MAX_SPREAD_RATIO = 100.0  # features whose spreads differ more have different units
+_MIN_RELATIVE_SPREAD = 1e-12  # a feature that varies less, relative to its size, is constant
+_MAX_INIT_ROWS = 10_000  # used by the initialization, or 20 per component if that is more
+_INIT_ROWS_PER_COMPONENT = 20
+_BIC_PATIENCE = 2  # larger numbers of components tried without improvement
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked of a fit."""
+    """Options of a fit, checked."""
 
     n_components: int | Literal["bic"]
     n_init: int
@@ -39,9 +41,15 @@ class Settings:
 
     @classmethod
     def checked(
-        cls, n_components: Any, n_init: Any, max_iter: Any, tol: Any, most: Any, chunk_size: Any
+        cls,
+        n_components: Any,
+        n_init: Any,
+        max_iter: Any,
+        tol: Any,
+        max_components: Any,
+        chunk_size: Any = None,
     ) -> Settings:
-        """Check every setting."""
+        """Return the settings, or raise an error that names the wrong one."""
         if isinstance(n_components, str):
             if n_components != "bic":
                 raise MixdaError(
@@ -54,28 +62,28 @@ class Settings:
             check_positive_int(n_init, "n_init"),
             check_positive_int(max_iter, "max_iter"),
             check_number(tol, "tol"),
-            check_positive_int(most, "max_components"),
+            check_positive_int(max_components, "max_components"),
             None if chunk_size is None else check_positive_int(chunk_size, "chunk_size"),
         )
 
     @property
     def largest(self) -> int:
-        """Most components that the fit may try."""
+        """Largest number of components that the fit may try."""
         return self.max_components if self.n_components == "bic" else self.n_components
 
     @property
-    def seed_rows(self) -> int:
-        """Most rows that the seeding looks at."""
-        return max(_SEED_ROWS, 20 * self.largest)
+    def max_init_rows(self) -> int:
+        """Largest number of rows that the initialization uses."""
+        return max(_MAX_INIT_ROWS, _INIT_ROWS_PER_COMPONENT * self.largest)
 
-    def limited(self, most: int) -> Settings:
-        """Return the settings with no more than `most` components."""
+    def limited(self, max_components: int) -> Settings:
+        """Return the settings with at most `max_components` components."""
         if self.n_components == "bic":
-            return replace(self, max_components=min(self.max_components, most))
-        return replace(self, n_components=min(self.n_components, most))
+            return replace(self, max_components=min(self.max_components, max_components))
+        return replace(self, n_components=min(self.n_components, max_components))
 
     def starting_from(self, init: Mixture, n_features: int) -> Settings:
-        """Return the settings of a fit that starts from a mixture."""
+        """Return the settings of a fit that is initialized with a mixture."""
         if not isinstance(init, Mixture):
             raise MixdaError(f"init must be a Mixture or None, got {type(init).__name__}.")
         if init.n_features != n_features:
@@ -86,7 +94,7 @@ class Settings:
         return replace(self, n_components=init.n_components, n_init=1, init=init)
 
     def check_rows(self, n: int) -> None:
-        """Refuse more components than samples."""
+        """Check that there are at least as many samples as components."""
         if self.n_components != "bic" and self.n_components > n and self.init is None:
             raise MixdaError(
                 f"n_components={self.n_components} is more than the {n} sample(s) of X; "
@@ -95,59 +103,61 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One mixture to find: moments, floor and unit of its samples, and where to start."""
+class MixtureProblem:
+    """One mixture to find: size, center, floor and unit of its samples, and initializations."""
 
     n: int
     center: Array
     floor: Array
-    unit: Array  # per feature, what seeding divides by
+    unit: Array  # of each feature; k-means runs on features divided by it
     settings: Settings
     starts: list[Parameters] = field(default_factory=list)
-    sample: tuple[Array, Array] | None = None  # for the starts of "bic", which are made on demand
+    sample: tuple[Array, Array] | None = None  # rows and weights, for "bic": starts on demand
     seed: int = 0
 
-    def seeded(self, sample: tuple[Array, Array], rng: np.random.Generator) -> Problem:
-        """Return the problem with its starts, from centerd rows and their weights."""
+    def initialized(self, x: Array, weight: Array, rng: np.random.Generator) -> MixtureProblem:
+        """Return the problem with initial parameters from centered rows and their weights."""
         if self.settings.n_components == "bic":
-            return replace(self, sample=sample, seed=int(rng.integers(2**63)))
+            return replace(self, sample=(x, weight), seed=int(rng.integers(2**63)))
         k = self.settings.n_components
-        starts = [self._start(sample, k, rng) for _ in range(self.settings.n_init)]
+        starts = [self._kmeans_start(x, weight, k, rng) for _ in range(self.settings.n_init)]
         return replace(self, starts=starts)
 
     def start(self, n_components: int, index: int) -> Parameters:
-        """Return the parameters to start from."""
+        """Return the initial parameters number `index` with this number of components."""
         if self.settings.init is not None:
-            return self._given_start(self.settings.init)
+            return self._start_from(self.settings.init)
         if self.sample is None:
             return self.starts[index]
         rng = np.random.default_rng([self.seed, n_components, index])
-        return self._start(self.sample, n_components, rng)
+        return self._kmeans_start(*self.sample, n_components, rng)
 
     @property
     def ladder(self) -> list[int]:
-        """Numbers of components to try: the asked, or 1, 2, 3, 4, 6, 8, 12, … and the largest."""
+        """Numbers of components to try: the given one, or 1, 2, 3, 4, 6, 8, 12, … in order."""
         if self.settings.n_components != "bic":
             return [self.settings.n_components]
-        most = min(self.settings.max_components, self.n)
-        rungs = sorted({2**i for i in range(most.bit_length())} | {3 * 2**i for i in range(63)})
-        return [k for k in rungs if k < most] + [most]
+        largest = min(self.settings.max_components, self.n)
+        rungs = sorted({2**i for i in range(largest.bit_length())} | {3 * 2**i for i in range(63)})
+        return [k for k in rungs if k < largest] + [largest]
 
-    def _given_start(self, init: Mixture) -> Parameters:
-        least = 10.0 * np.finfo(np.float64).eps
-        log_weights = np.log(np.maximum(init.weights, least))
+    def _start_from(self, init: Mixture) -> Parameters:
+        min_weight = 10.0 * np.finfo(np.float64).eps
+        log_weights = np.log(np.maximum(init.weights, min_weight))
         return Parameters(log_weights, init.means - self.center, np.maximum(init.stds, self.floor))
 
-    def _start(self, sample: tuple[Array, Array], k: int, rng: np.random.Generator) -> Parameters:
+    def _kmeans_start(
+        self, x: Array, weight: Array, k: int, rng: np.random.Generator
+    ) -> Parameters:
         """Return the parameters of a k-means clustering.
 
-        The variance of a cluster of n_k samples is mixed with one sample's worth of the pooled
-        variance, so that clusters of one sample do not start, and stay, at the floor.
+        One sample with the pooled variance is added to the variance of each cluster. Otherwise
+        clusters of a single sample would start at the floor and stay there.
         """
-        x, weight = sample[0] / self.unit, sample[1]
+        x = x / self.unit
         means, members = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
         n_k = members.sum(axis=1)
-        within = np.maximum(members @ np.square(x) - n_k[:, None] * means**2, 0.0)  # rounding
+        within = np.maximum(members @ np.square(x) - n_k[:, None] * means**2, 0.0)
         pooled = within.sum(axis=0) / weight.sum()
         variances = (within + pooled) / (n_k[:, None] + 1.0)
         log_weights = np.log(np.maximum(n_k, 1e-3)) - np.log(np.maximum(n_k, 1e-3).sum())
@@ -157,41 +167,41 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where the search for one mixture stands; `parameters` are the next to be evaluated."""
+    """State of the search for one mixture; the next pass evaluates `parameters`."""
 
     parameters: Parameters
     rung: int = 0
     start: int = 0
     iteration: int = 0
-    last: float = -np.inf  # mean log-likelihood of the iteration before
-    settled: bool = False  # the next statistics only score the parameters
-    waited: int = 0  # rungs without progress
-    best: Parameters | None = None  # of the starts of this rung
+    last: float = -np.inf  # mean log-likelihood of the previous iteration
+    settled: bool = False  # converged: the next pass only evaluates the likelihood
+    waited: int = 0  # rungs of the ladder without improvement
+    best: Parameters | None = None  # among the starts of this rung
     best_loglik: float = -np.inf
-    chosen: Parameters | None = None  # of the rungs before
+    chosen: Parameters | None = None  # among the previous rungs
     least_bic: float = np.inf
     done: bool = False
 
     @classmethod
-    def begin(cls, problem: Problem) -> Search:
-        """Return the search before its first pass."""
+    def begin(cls, problem: MixtureProblem) -> Search:
+        """Return the state before the first pass."""
         return cls(problem.start(problem.ladder[0], 0))
 
-    def advance(self, problem: Problem, stats: SuffStats) -> Search:
-        """Return the search after a pass with the parameters."""
+    def advance(self, problem: MixtureProblem, stats: SuffStats) -> Search:
+        """Return the state after a pass that evaluated the parameters."""
         mean = stats.loglik / stats.weight
         if self.settled:
             return self._compared(problem, mean)
         settings = problem.settings
         parameters = m_step(stats, problem.floor, self.parameters)
-        last = abs(mean - self.last) < settings.tol or self.iteration + 1 == settings.max_iter
+        final = abs(mean - self.last) < settings.tol or self.iteration + 1 == settings.max_iter
         moved = replace(self, parameters=parameters, iteration=self.iteration + 1, last=mean)
-        if last and settings.n_components != "bic" and settings.n_init == 1:
-            return replace(moved, chosen=parameters, done=True)  # nothing to compare with
-        return replace(moved, settled=last)
+        if final and settings.n_components != "bic" and settings.n_init == 1:
+            return replace(moved, chosen=parameters, done=True)  # no other start to compare with
+        return replace(moved, settled=final)
 
-    def _compared(self, problem: Problem, loglik: float) -> Search:
-        """Keep the better start, and go to the next one or to the next rung."""
+    def _compared(self, problem: MixtureProblem, loglik: float) -> Search:
+        """Keep the better start; go on with the next start or the next number of components."""
         best, best_loglik = self.best, self.best_loglik
         if best is None or loglik > best_loglik:
             best, best_loglik = self.parameters, loglik
@@ -204,13 +214,14 @@ class Search:
             return replace(self, chosen=best, done=True)
         return self._climbed(problem, best, best_loglik)
 
-    def _climbed(self, problem: Problem, best: Parameters, loglik: float) -> Search:
+    def _climbed(self, problem: MixtureProblem, best: Parameters, loglik: float) -> Search:
+        """Compare the BIC of this rung of the ladder with the best so far; climb or stop."""
         k, d = best.means.shape
         bic = (2 * k * d + k - 1) * np.log(problem.n) - 2.0 * problem.n * loglik
         here = replace(self, waited=self.waited + 1)
         if self.chosen is None or bic < self.least_bic:
             here = replace(here, chosen=best, least_bic=bic, waited=0)
-        if here.waited == _PATIENCE or self.rung + 1 == len(problem.ladder):
+        if here.waited == _BIC_PATIENCE or self.rung + 1 == len(problem.ladder):
             return replace(here, done=True)
         start = problem.start(problem.ladder[self.rung + 1], 0)
         return replace(
@@ -221,7 +232,7 @@ class Search:
         return replace(self, parameters=parameters, iteration=0, last=-np.inf, settled=False)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the search as arrays, for a file."""
+        """Return the state as arrays, for a checkpoint file."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, value in self.__dict__.items():
             if isinstance(value, Parameters):
@@ -233,7 +244,7 @@ class Search:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Search:
-        """Return the search that `to_arrays` wrote."""
+        """Undo `to_arrays`."""
         values: dict[str, Any] = {}
         for name, array in arrays.items():
             field_name, _, part = name.partition(".")
@@ -246,35 +257,38 @@ class Search:
         return cls(**values)
 
     def mixture(self, center: Array) -> Mixture:
-        """Return what was found."""
-        found = self.parameters if self.chosen is None else self.chosen
-        weights = np.exp(found.log_weights)
-        return Mixture(weights / weights.sum(), found.means + center, found.stds)
+        """Return the best mixture of a finished search."""
+        best = self.parameters if self.chosen is None else self.chosen
+        weights = np.exp(best.log_weights)
+        return Mixture(weights / weights.sum(), best.means + center, best.stds)
 
 
 def check_varies(spread: Array, low: Array, high: Array) -> None:
-    """Refuse data that vary, but by less than squares can tell."""
-    least = _LEAST_STD / _RELATIVE_FLOOR
-    if spread.max() < least and (high > low).any():
-        raise MixdaError(f"X varies by less than {least:.0e}, too little for squares; rescale it.")
+    """Check that the squares of the variation of the data do not underflow."""
+    min_spread = _MIN_FLOOR / _RELATIVE_FLOOR
+    if spread.max() < min_spread and (high > low).any():
+        raise MixdaError(
+            f"X varies by less than {min_spread:.0e}, whose square underflows; rescale X."
+        )
 
 
-def units_of(spread: Array, largest: Array, standardize: bool | str) -> Array:
+def feature_units(spread: Array, largest: Array, standardize: bool | str) -> Array:
     """Return the unit in which each feature is fitted: its spread if standardized, else 1.
 
-    "auto" standardizes if the spreads of features that vary differ by more than a factor of a
-    hundred. Features in one unit, such as pixels, are better left alone: standardizing blows up
-    the noise of those that hardly vary.
+    "auto" standardizes if the spreads of non-constant features differ by more than a factor of a
+    hundred. Features in the same unit, such as pixels, are not standardized, because that would
+    amplify the noise of features that hardly vary.
     """
-    varies = spread > 1e-12 * largest
+    varies = spread > _MIN_RELATIVE_SPREAD * largest
     if standardize == "auto":
-        some = spread[varies]
-        standardize = some.size > 0 and bool(some.max() > _MIXED_UNITS * some.min())
+        spreads = spread[varies]
+        ratio_exceeded = spreads.size and spreads.max() > _MAX_SPREAD_RATIO * spreads.min()
+        standardize = bool(ratio_exceeded)
     return np.where(varies & bool(standardize), spread, 1.0)
 
 
-def floor_of(min_std: Any, center: Array, spread: Array) -> Array:
-    """Smallest standard deviation of each feature, shape (d,); the formula is in `fit_mixture`."""
+def std_floor(min_std: Any, center: Array, spread: Array) -> Array:
+    """Return the floor of the standard deviations, shape (d,); see `fit_mixture`."""
     if isinstance(min_std, str):
         check_choice(min_std, "min_std", ("auto",))
         if not spread.any():
@@ -287,9 +301,9 @@ def floor_of(min_std: Any, center: Array, spread: Array) -> Array:
             f"min_std must be 'auto', a number or {len(center)} numbers (one per feature), "
             f"got {min_std!r}."
         )
-    if not (np.isfinite(given).all() and (given >= _LEAST_STD).all() and (given <= LARGEST).all()):
+    if not (np.isfinite(given).all() and (given >= _MIN_FLOOR).all() and (given <= LARGEST).all()):
         raise MixdaError(
-            f"min_std must be finite and above zero ({_LEAST_STD:.0e} to {LARGEST:.0e}), "
+            f"min_std must be finite and positive, from {_MIN_FLOOR:.0e} to {LARGEST:.0e}, "
             f"got {min_std!r}."
         )
     return np.broadcast_to(given.astype(np.float64), center.shape)

@@ -1,34 +1,30 @@
-"""The two steps of expectation-maximization as pure functions, with statistics that add up.
+"""The two steps of expectation-maximization as pure functions of statistics that add up.
 
-A pass over the data is ``reduce(merge, map(e_step, chunks))``: whoever supplies the chunks and
-the ``map`` decides where it runs.
+A pass over the data is ``reduce(SuffStats.merge, map(e_step, blocks))``; the callers decide how
+the data are split and where the map runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mixda._core.parallel import Map
 from mixda._core.validation import Array
 from mixda.mixture import LogGaussians, normalize_log_rows
 
-Chunk = tuple[Array, "Array | None"]  # centerd samples (n, d) and their weights (n,)
-
-CHUNK_VALUES = 1 << 18  # 2 MB: a chunk and its squares stay in cache
-_NEGLIGIBLE = 1e-30  # responsibility that adds nothing to a sum in double precision
-_SPARSE_FEATURES = 256  # from here on, leaving out negligible responsibilities can pay
+VALUES_PER_STEP = 1 << 18  # 2 MB: samples and their squares stay in cache
+_NEGLIGIBLE = 1e-30  # a responsibility below this adds nothing to a sum in double precision
+_MIN_FEATURES_FOR_SPARSE = 256  # below this, sparse responsibilities do not pay
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What a pass over the data needs: log-weights (K,), means less the center, stds (K, d)."""
+    """Parameters of a mixture: log-weights (K,), means less the center (K, d), stds (K, d)."""
 
     log_weights: Array
     means: Array
@@ -36,17 +32,17 @@ class Parameters:
 
     @cached_property
     def kernel(self) -> LogGaussians:
-        """The densities, prepared once per pass."""
+        """The log-densities of the components, prepared once per pass."""
         return LogGaussians.around(self.means, self.stds)
 
 
 @dataclass(frozen=True, eq=False)
 class SuffStats:
-    r"""Sums over samples around a fixed center c, for responsibilities :math:`r_{ik}`.
+    r"""Sufficient statistics around a fixed center c, for responsibilities :math:`r_{ik}`.
 
-    ``n_k`` (K,) is :math:`\sum_i r_{ik}`, ``sum_x`` (K, d) :math:`\sum_i r_{ik} (x_i - c)`,
-    ``sum_xx`` (K, d) :math:`\sum_i r_{ik} (x_i - c)^2`, with :math:`r_{ik}` times the weight of
-    sample i; ``loglik`` the weighted log-likelihood and ``weight`` the sum of the weights.
+    ``n_k`` (K,) is :math:`\sum_i r_{ik}`, ``sum_x`` (K, d) is :math:`\sum_i r_{ik} (x_i - c)` and
+    ``sum_xx`` (K, d) is :math:`\sum_i r_{ik} (x_i - c)^2`, where :math:`r_{ik}` includes the
+    weight of sample i. ``loglik`` is the weighted log-likelihood, ``weight`` the sum of weights.
     """
 
     n_k: Array
@@ -66,7 +62,7 @@ class SuffStats:
         )
 
     def scaled(self, factor: float) -> SuffStats:
-        """Return the statistics of samples whose weights are multiplied by a number."""
+        """Return the statistics after multiplying the weights of the samples by a factor."""
         return SuffStats(
             factor * self.n_k,
             factor * self.sum_x,
@@ -77,58 +73,52 @@ class SuffStats:
 
 
 def e_step(
-    chunk: Chunk, parameters: Parameters, memory: tuple[Array, Array] | None = None
+    x: Array,
+    weight: Array | None,
+    parameters: Parameters,
+    buffers: tuple[Array, Array] | None = None,
 ) -> SuffStats:
-    """Return the statistics of one chunk of centerd samples; pure, so it may run anywhere.
+    """Return the statistics of centered samples (n, d) with optional weights (n,).
 
-    `memory` for squares (n, d) and posteriors (2, K, n) spares asking the system for it.
+    `buffers` for the squares (n, d) and the posteriors (2, K, n) avoid memory allocation.
     """
-    x, weight = chunk
-    of_squares, of_posteriors = (None, None) if memory is None else memory
-    squares = np.square(x, out=of_squares)
-    posterior = parameters.kernel(x, squares, of_posteriors)
+    squares_buffer, posterior_buffer = (None, None) if buffers is None else buffers
+    squares = np.square(x, out=squares_buffer)
+    posterior = parameters.kernel(x, squares, posterior_buffer)
     posterior += parameters.log_weights[:, None]
     log_prob = normalize_log_rows(posterior.T)
-    shared = posterior > _NEGLIGIBLE if x.shape[1] >= _SPARSE_FEATURES else None
+    relevant = posterior > _NEGLIGIBLE if x.shape[1] >= _MIN_FEATURES_FOR_SPARSE else None
     if weight is None:
         loglik, total = float(log_prob.sum()), float(len(x))
     else:
         posterior *= weight
         loglik, total = float(weight @ log_prob), float(weight.sum())
     n_k = posterior.sum(axis=1)
-    sums = posterior if shared is None else _without_negligible(posterior, shared)
-    return SuffStats(n_k, sums @ x, sums @ squares, loglik, total)
+    responsibilities = posterior if relevant is None else _sparse_if_cheaper(posterior, relevant)
+    return SuffStats(n_k, responsibilities @ x, responsibilities @ squares, loglik, total)
 
 
-def _without_negligible(posterior: Array, shared: NDArray[np.bool_]) -> Any:
-    """Return a sparse posterior if that makes products with it cheaper, else the dense one.
+def _sparse_if_cheaper(posterior: Array, relevant: NDArray[np.bool_]) -> Any:
+    """Drop negligible responsibilities if that makes products with the matrix cheaper.
 
-    With many features nearly every sample belongs to one component, and what is left out is
-    far below rounding.
+    With many features, nearly every sample belongs to a single component.
     """
-    if 3 * np.count_nonzero(shared) > shared.size:
+    if 3 * np.count_nonzero(relevant) > relevant.size:
         return posterior
-    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(shared, axis=1))])
-    return csr_array((posterior[shared], np.nonzero(shared)[1], ends), shape=posterior.shape)
+    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(relevant, axis=1))])
+    return csr_array((posterior[relevant], np.nonzero(relevant)[1], ends), shape=posterior.shape)
 
 
 def m_step(stats: SuffStats, floor: Array, previous: Parameters) -> Parameters:
-    """Maximize the expected log-likelihood subject to ``stds >= floor``; pure.
+    """Maximize the expected log-likelihood subject to ``stds >= floor``.
 
     A component without mass keeps its `previous` mean and standard deviation.
     """
-    least = 10.0 * np.finfo(np.float64).eps * stats.weight
-    alive = (stats.n_k > least)[:, None]
-    n_k = np.maximum(stats.n_k, least)
+    min_mass = 10.0 * np.finfo(np.float64).eps * stats.weight
+    alive = (stats.n_k > min_mass)[:, None]
+    n_k = np.maximum(stats.n_k, min_mass)
     means = np.where(alive, stats.sum_x / n_k[:, None], previous.means)
     variances = stats.sum_xx / n_k[:, None] - means**2
     stds = np.sqrt(np.maximum(variances, floor**2))
     log_weights = np.log(n_k) - np.log(n_k.sum())
     return Parameters(log_weights, means, np.where(alive, stds, previous.stds))
-
-
-def expectation(chunks: Sequence[Chunk], parameters: Parameters, run: Map) -> SuffStats:
-    """One pass over the data: chunks go through `run` (an ordered ``map``), results add up."""
-    _ = parameters.kernel  # prepared here once rather than in every worker
-    results: Iterable[SuffStats] = run(partial(e_step, parameters=parameters), chunks)
-    return reduce(SuffStats.merge, results)

@@ -1,6 +1,6 @@
-"""Steps of the methods that move samples: the original WBT, JCPOT's labels, GMM-OTDA's images.
+"""Steps of the methods that move samples or labels: the original WBT, JCPOT and GMM-OTDA.
 
-Classes are integer codes here; what surrounds these steps is in `mixda.estimators`.
+Classes are integer codes here. The estimators around these steps are in `mixda.estimators`.
 """
 
 from __future__ import annotations
@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mixda._core.validation import Array
-from mixda.empirical._dictionary import Labeled, point_cloud
+from mixda._core.typing import Array, Codes, Source
+from mixda.empirical._clouds import point_cloud
 from mixda.mixture import Mixture, log_gaussians
 from mixda.transport import squared_distances
 
 
 def hard_barycenter(
-    sources: Sequence[Labeled], n_classes: int, reg: float, rng: np.random.Generator
+    sources: Sequence[Source], n_classes: int, reg: float, rng: np.random.Generator
 ) -> Mixture:
-    """Run one round of the original WBT: start at noisy class means, map within classes only.
+    """Run one round of the original WBT: start at noisy class means and map within each class.
 
-    A class is averaged over the sources that have it.
+    Each class is averaged over the sources that have it.
     """
     import ot
 
@@ -30,7 +29,7 @@ def hard_barycenter(
     start += rng.standard_normal(Z.shape)
     moved, present = np.zeros_like(start), np.zeros((len(start), 1))
     for X, c in sources:
-        for code in np.unique(c):  # classes may not be crossed: a plan of its own for each
+        for code in np.unique(c):  # one plan per class: no mass moves between classes
             rows, members = codes == code, X[c == code]
             cost = squared_distances(start[rows], members)
             cost /= cost.max() or 1.0
@@ -41,7 +40,7 @@ def hard_barycenter(
 
 
 def hard_transport(cloud: Mixture, target: Array, reg: float, reg_class: float) -> Mixture:
-    """Map a labeled cloud to the target by an entropic plan that keeps classes together."""
+    """Map a labeled cloud to the target with an entropic plan and a class penalty."""
     import ot
 
     codes = np.asarray(cloud.labels).argmax(axis=1)
@@ -54,38 +53,38 @@ def hard_transport(cloud: Mixture, target: Array, reg: float, reg_class: float) 
     )
 
 
-def carry_labels(
-    sources: Sequence[Labeled], target: Array, n_classes: int, reg: float
-) -> tuple[NDArray[np.intp], Array]:
-    """Return the classes that JCPOT's plans bring to the target's samples, and its proportions.
+def propagate_labels(
+    sources: Sequence[Source], target: Array, n_classes: int, reg: float
+) -> tuple[Codes, Array]:
+    """Return the classes that JCPOT propagates to the target samples, and its proportions.
 
     Every source must have all classes.
     """
     import ot
 
-    sources = list(sources) * (2 if len(sources) == 1 else 1)  # POT takes no list of one
-    # POT takes the entropy's weight as absolute: scale the largest cost to one
+    sources = list(sources) * (2 if len(sources) == 1 else 1)  # POT rejects a single source
+    # POT's reg is absolute: scale the largest cost to one
     largest = max(float(squared_distances(Z, target).max()) for Z, _ in sources)
     scale = (largest or 1.0) ** -0.5
     transport = ot.da.JCPOTTransport(reg, metric="sqeuclidean", log=True)
     codes = [codes for _, codes in sources]
     transport.fit(Xs=[scale * Z for Z, _ in sources], ys=codes, Xt=scale * target)
-    carried = np.zeros((n_classes, len(target)))
+    propagated = np.zeros((n_classes, len(target)))
     for c, plan in zip(codes, transport.coupling_, strict=True):
         mass = np.eye(n_classes)[c].T @ plan
-        carried += mass / np.maximum(mass.sum(axis=0), 1e-300)
-    return carried.argmax(axis=0), np.asarray(transport.proportions_)
+        propagated += mass / np.maximum(mass.sum(axis=0), 1e-300)
+    return propagated.argmax(axis=0), np.asarray(transport.proportions_)
 
 
 def send_samples(
-    Z: Array, codes: NDArray[np.intp], source: Mixture, target: Mixture, plan: Array
-) -> tuple[Array, NDArray[np.intp], Array]:
-    r"""Send samples to all the components of the target that their own one is matched with.
+    Z: Array, codes: Codes, source: Mixture, target: Mixture, plan: Array
+) -> tuple[Array, Codes, Array]:
+    r"""Send every sample to all target components that its own component is matched with.
 
     .. math:: T_{ij}(x) = m_j^T + \frac{s_j^T}{s_i^S}(x - m_i^S)
 
-    Returns the images, the rows of `Z` that they come from, and weights of mean one: the mass
-    :math:`\omega_{ij}` of a pair is shared by the samples that it sends.
+    Returns the images, the rows of `Z` that they come from, and weights of mean one. The samples
+    that a pair of components sends share its mass :math:`\omega_{ij}`.
     """
     component = _own_components(Z, codes, source)
     images, owners, weights = [], [], []
@@ -100,13 +99,13 @@ def send_samples(
     return np.vstack(images), np.concatenate(owners), weight / weight.mean()
 
 
-def _own_components(Z: Array, codes: NDArray[np.intp], source: Mixture) -> NDArray[np.intp]:
-    """Return the likeliest component of each sample among those of its class.
+def _own_components(Z: Array, codes: Codes, source: Mixture) -> Codes:
+    """Return the most likely component of each sample among those of its class.
 
-    In logarithms, because far from the class the probabilities of all of them are zero.
+    Log-densities are compared, because far from the class all densities underflow.
     """
     log_joint = log_gaussians(Z, source.means, source.stds)
     log_joint += np.log(np.maximum(source.weights, np.finfo(np.float64).tiny))
     own = np.asarray(source.labels)[:, codes].T > 0
-    chosen: NDArray[np.intp] = np.where(own, log_joint, -np.inf).argmax(axis=1)
-    return chosen
+    components: Codes = np.where(own, log_joint, -np.inf).argmax(axis=1)
+    return components

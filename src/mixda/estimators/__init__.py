@@ -14,9 +14,10 @@ from mixda.estimators._registry import Method as Method
 
 if TYPE_CHECKING:
     from mixda.estimators._base import MultiSourceClassifier as MultiSourceClassifier
-    from mixda.estimators._mixture_classifier import DOUBT as DOUBT
+    from mixda.estimators._export import rule_of as rule_of
+    from mixda.estimators._mixture_classifier import SMOOTHING as SMOOTHING
+    from mixda.estimators._mixture_classifier import log_linear_pool as log_linear_pool
     from mixda.estimators._mixture_classifier import train_rough as train_rough
-    from mixda.estimators._mixture_classifier import vote as vote
     from mixda.estimators.baselines import *  # noqa: F403
     from mixda.estimators.empirical import *  # noqa: F403
     from mixda.estimators.encoders import DomainEncoder as DomainEncoder
@@ -29,9 +30,10 @@ _OTHERS = {
     "MultiSourceClassifier": "_base",
     "DomainEncoder": "encoders",
     "MLPEncoder": "encoders",
-    "DOUBT": "_mixture_classifier",
+    "SMOOTHING": "_mixture_classifier",
+    "log_linear_pool": "_mixture_classifier",
     "train_rough": "_mixture_classifier",
-    "vote": "_mixture_classifier",
+    "rule_of": "_export",
 }
 _PUBLIC = ("DomainEncoder", "MLPEncoder", "MultiSourceClassifier")
 

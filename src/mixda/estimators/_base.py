@@ -17,16 +17,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_magnitude, check_random_state
+from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
 from mixda.em import fit_labeled_mixture
 from mixda.estimators.encoders import DomainEncoder, Ids
-from mixda.estimators.utils import Codes, Source, check_domains, encode_labels, std_floor
+from mixda.estimators.utils import (
+    Codes,
+    Source,
+    check_domains,
+    check_samples,
+    encode_labels,
+    std_floor,
+    user_errors,
+)
 from mixda.mixture import Mixture
-from mixda.model import AdaptedModel, Domain, default_names, novelty_threshold
+from mixda.model import AdaptedModel, Domain, default_names, outlier_threshold
 from mixda.rules import Chain, Rule
 
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
@@ -95,9 +103,9 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 "give the classes of the source rows."
             )
         self._forget()
-        X = validate_data(self, X, dtype=np.float64)
-        check_magnitude(X, "X")
-        check_consistent_length(X, y)
+        X = check_samples(self, X, reset=True)
+        with user_errors():
+            check_consistent_length(X, y)
         ids = check_domains(sample_domain, len(X), default=0)
         is_source = ids >= 0
         self._check_roles(is_source, given=sample_domain is not None)
@@ -143,8 +151,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters are those of `predict`.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        check_magnitude(X, "X")
+        X = check_samples(self, X, reset=False)
         ids = check_domains(sample_domain, len(X), default=-1)
         if not allow_source and (ids >= 0).any():
             raise MixdaError(
@@ -201,7 +208,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             encoder=encoder,
             sources=tuple(sources),
             target=target,
-            novelty_threshold=novelty_threshold([d.mixture for d in (*sources, target)]),
+            novelty_threshold=outlier_threshold([d.mixture for d in (*sources, target)]),
             settings=self._settings(),
             **self._adapted(),
         )

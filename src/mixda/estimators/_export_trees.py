@@ -19,12 +19,12 @@ class _Tree(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     feature: NDArray[np.int64]
-    threshold: Array
+    threshold: NDArray[Any]
     value: Array
 
 
 def forest_rule(forest: Any) -> Rule:
-    """Return the average of the class shares in the leaves (random forests, extremely randomized trees)."""
+    """Return the average of the class shares in the leaves (random forests, extra-trees)."""
     n_trees = len(forest.estimators_)
     trees = []
     for estimator in forest.estimators_:
@@ -44,7 +44,7 @@ def forest_rule(forest: Any) -> Rule:
 
 
 def boosting_rule(booster: Any) -> Rule:
-    """Return the softmax of summed trees (HistGradientBoostingClassifier without categorical features)."""
+    """Return the softmax of summed trees (histogram gradient boosting)."""
     n_outputs = booster.n_trees_per_iteration_
     n_classes = len(booster.classes_)
     trees = []

@@ -11,23 +11,31 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice, check_positive_int, check_random_state
-from mixda.em import fit_labeled_mixture, fit_mixture, kept_mixture
+from mixda._core.validation import (
+    Array,
+    check_choice,
+    check_positive_int,
+    check_random_state,
+    check_X,
+    encode_classes,
+)
+from mixda.em import cached_mixture, feature_units, fit_labeled_mixture, fit_mixture
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._export import rule_of
-from mixda.estimators.encoders import DomainEncoder
+from mixda.estimators.encoders import DomainEncoder, sample_moments
 from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
 from mixda.mixture import SHARES, Mixture, class_shares, count_samples
-from mixda.rules import Chain, Doubt, Posterior, Product, Rule
+from mixda.rules import Chain, Posterior, Product, Rule, Smooth
 from mixda.transport import align_labels, check_same_features
 
 Self = TypeVar("Self", bound="MixtureClassifier")
 
-DOUBT = 0.05  # uniform share in each factor of a product, so that neither is a veto
+SMOOTHING = 0.05  # uniform share in each factor of a product, so that no factor has a veto
 
 
 class MixtureClassifier(MultiSourceClassifier):
@@ -112,6 +120,56 @@ class MixtureClassifier(MultiSourceClassifier):
         self._finish(sources, target)
         return self
 
+    def domain_mixture(self, X: Any, y: Any = None, sources: Sequence[Mixture] = ()) -> Mixture:
+        """Summarize the samples of one domain as a mixture over raw features for `fit_mixtures`.
+
+        The mixture is fitted as `fit` does it, with the parameters of the estimator, but before
+        standardization, which takes the moments of all domains. Only features of very different
+        units are standardized for the fit, by the spread of this domain.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,), optional
+            Classes of a source. Without them, the samples are those of the target.
+        sources : sequence of Mixture
+            For the target: by default it gets as many components as the largest of these.
+
+        Returns
+        -------
+        Mixture
+            A feature that is constant in `X` has a standard deviation of zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import mixda
+        >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["ok", "ok", "worn", "worn"]
+        >>> mixda.GMMWBT(n_components=1, random_state=0).domain_mixture(X, y).means.ravel()
+        array([0.5, 8.5])
+        """
+        X = check_X(X)
+        center, spread = sample_moments(X)
+        unit = np.ones_like(spread)
+        if self.scale is not None:
+            unit = feature_units(spread, np.abs(X).max(axis=0), "auto")
+        Z = (X - center) / unit
+        floor = self._resolve_floor([Z.var(axis=0)], float(np.abs(Z).max()))
+        if self.scale is not None and not _is(self.min_std, "auto"):
+            floor = np.asarray(self.min_std) * spread / unit  # it counts standard deviations
+        rng = check_random_state(self.random_state)
+        if y is None:
+            mixture = self._unlabeled_mixture(Z, sources, floor, rng)
+        else:
+            classes, codes = encode_classes(y, None, len(X))
+            mixture = self._labeled_mixture((Z, codes), classes, floor, rng)
+        return replace(
+            mixture,
+            means=mixture.means * unit + center,
+            stds=np.where(np.ptp(X, axis=0) > 0, mixture.stds * unit, 0.0),
+            info={**mixture.info, "n_samples": len(X)},
+        )
+
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
@@ -125,10 +183,52 @@ class MixtureClassifier(MultiSourceClassifier):
             self._train()
         else:
             mixtures = [self._fit_source(source, rng) for source in sources]
-            self._finish(mixtures, self._fit_target(target, mixtures, rng))
+            self._finish(mixtures, self._unlabeled_mixture(target, mixtures, self._floor, rng))
 
     def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
         return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std
+
+    def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
+        return self._labeled_mixture(source, self.classes_, self._floor, rng)
+
+    def _labeled_mixture(
+        self, source: Source, classes: NDArray[Any], floor: Any, rng: np.random.Generator
+    ) -> Mixture:
+        """Fit the mixture of a source, whose codes are positions in `classes`."""
+        mixture = cached_mixture(
+            self.checkpoint,
+            fit_labeled_mixture,
+            *source,
+            n_components=self.n_components,
+            class_prior=self.class_prior,
+            classes=np.arange(len(classes)),
+            min_std=floor,
+            n_init=self.n_init,
+            random_state=rng,
+            verbose=self.verbose,
+        )
+        shares = np.bincount(source[1], minlength=len(classes)) / len(source[1])
+        return replace(mixture, classes=classes, info={**mixture.info, SHARES: shares.tolist()})
+
+    def _unlabeled_mixture(
+        self, Z: Array, sources: Sequence[Mixture], floor: Any, rng: np.random.Generator
+    ) -> Mixture:
+        """Fit the mixture of the target."""
+        n_components = self.target_components
+        if n_components is None:
+            n_components = max((p.n_components for p in sources), default=1)
+        if n_components != "bic":
+            n_components = min(check_positive_int(n_components, "target_components"), len(Z))
+        return cached_mixture(
+            self.checkpoint,
+            fit_mixture,
+            Z,
+            n_components=n_components,
+            min_std=floor,
+            n_init=self.n_init,
+            random_state=rng,
+            verbose=self.verbose,
+        )
 
     def _finish(self, sources: list[Mixture], target: Mixture) -> None:
         """Adapt; the random numbers are the same whether the mixtures were fitted or given."""
@@ -145,40 +245,6 @@ class MixtureClassifier(MultiSourceClassifier):
 
     def _is_product(self) -> bool:
         return _is(self.classifier, "product")
-
-    def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
-        mixture = kept_mixture(
-            self.checkpoint,
-            fit_labeled_mixture,
-            *source,
-            n_components=self.n_components,
-            class_prior=self.class_prior,
-            classes=np.arange(len(self.classes_)),
-            min_std=self._floor,
-            n_init=self.n_init,
-            random_state=rng,
-            verbose=self.verbose,
-        )
-        shares = np.bincount(source[1], minlength=len(self.classes_)) / len(source[1])
-        info = {**mixture.info, SHARES: shares.tolist()}
-        return replace(mixture, classes=self.classes_, info=info)
-
-    def _fit_target(self, Z: Array, sources: list[Mixture], rng: np.random.Generator) -> Mixture:
-        n_components = self.target_components
-        if n_components is None:
-            n_components = max(p.n_components for p in sources)
-        if n_components != "bic":
-            n_components = min(check_positive_int(n_components, "target_components"), len(Z))
-        return kept_mixture(
-            self.checkpoint,
-            fit_mixture,
-            Z,
-            n_components=n_components,
-            min_std=self._floor,
-            n_init=self.n_init,
-            random_state=rng,
-            verbose=self.verbose,
-        )
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         raise NotImplementedError
@@ -213,21 +279,21 @@ class MixtureClassifier(MultiSourceClassifier):
         head = rule_of(self.classifier_, len(self.classes_))
         if not self._is_product():
             return head
-        return vote([head, Posterior(self.target_mixture_)])
+        return log_linear_pool([head, Posterior(self.target_mixture_)])
 
     def _adapted(self) -> dict[str, Any]:
         plan = getattr(self, "plan_", None)
         return {"labeled_target": self.target_mixture_, "plan": plan}
 
 
-def vote(rules: Sequence[Rule], power: float = 1.0) -> Rule:
-    r"""Product of the probabilities that several rules give, each with a little doubt.
+def log_linear_pool(rules: Sequence[Rule], power: float = 1.0) -> Rule:
+    r"""Return the log-linear pool (product of experts) of the smoothed probabilities of rules.
 
     .. math:: p(y \mid x) \propto \prod_i
               \bigl((1 - \epsilon) \, p_i(y \mid x) + \epsilon / n_c\bigr)^a
     """
-    doubtful = [Chain((rule, Doubt(DOUBT))) for rule in rules]
-    return Product(np.full(len(rules), power), tuple(doubtful))
+    smoothed = tuple(Chain((rule, Smooth(SMOOTHING))) for rule in rules)
+    return Product(np.full(len(rules), power), smoothed)
 
 
 def train_rough(Z: Array, codes: Codes) -> Any:

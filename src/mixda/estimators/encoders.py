@@ -63,10 +63,10 @@ class DomainEncoder:
     def fit_transform(self, X: Array, codes: NDArray[np.intp], ids: Ids) -> Array:
         """Fit on samples of all domains and the classes of the source rows; encode them all."""
         is_source = ids >= 0
-        self._pooled = _moments(X[is_source])
+        self._pooled = sample_moments(X[is_source])
         if self.scale == "domain":
             merged = np.maximum(ids, _TARGET)
-            self._moments = {int(k): _moments(X[merged == k]) for k in np.unique(merged)}
+            self._moments = {int(k): sample_moments(X[merged == k]) for k in np.unique(merged)}
         scaled = self._standardize(X, ids)
         if self._model is None:
             return scaled
@@ -248,7 +248,7 @@ def seeded(estimator: Any, seed: int) -> Any:
     return copy.set_params(**{n: seed for n in unset if n.split("__")[-1] == "random_state"})
 
 
-def _moments(X: Array) -> MeanAndStd:
+def sample_moments(X: Array) -> MeanAndStd:
     """Mean and standard deviation of each feature; 1 for the deviation of a constant one."""
     varies = np.ptp(X, axis=0) > 0  # the deviation of many equal numbers is not exactly zero
     return _settled(X.mean(axis=0), np.where(varies, X.std(axis=0), 0.0))

@@ -9,20 +9,18 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import (
-    check_magnitude,
     check_number,
     check_positive_int,
     check_random_state,
 )
 from mixda.barycenters import barycenter, merge_mixtures
-from mixda.dictionary import Dictionary, kept_dictionary, learn_dictionary
+from mixda.dictionary import Dictionary, dictionary_checkpoint, learn_dictionary
 from mixda.em import fit_mixture
 from mixda.estimators._mixture_classifier import MixtureClassifier
-from mixda.estimators.utils import check_domains
+from mixda.estimators.utils import check_domains, check_samples
 from mixda.mixture import Mixture
 from mixda.transport import barycentric_map, transport_plan
 
@@ -328,14 +326,13 @@ class GMMDaDiL(MixtureClassifier):
         if not hasattr(self, "dictionary_"):
             if y is not None:
                 if hasattr(self, "n_features_in_"):
-                    validate_data(self, X, reset=False)
+                    check_samples(self, X, reset=False)
                 return cast(GMMDaDiL, self.fit(X, y, sample_domain))
             raise MixdaError(
                 "partial_fit goes on from a fit with sources and a first target batch; call "
                 "fit(X, y, sample_domain=...) with some negative ids first."
             )
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        check_magnitude(X, "X")
+        X = check_samples(self, X, reset=False)
         if (check_domains(sample_domain, len(X), default=-1) >= 0).any():
             raise MixdaError("partial_fit takes target rows only; leave rows of sources out.")
         forgetting = check_number(self.forgetting, "forgetting")
@@ -383,7 +380,7 @@ class GMMDaDiL(MixtureClassifier):
         checkpoint = None
         if self.checkpoint is not None and start is None:
             settings = self._settings()["parameters"], self._seed
-            checkpoint = kept_dictionary(self.checkpoint, [*sources, target], settings)
+            checkpoint = dictionary_checkpoint(self.checkpoint, [*sources, target], settings)
         self.dictionary_ = learn_dictionary(
             sources,
             target,

@@ -8,7 +8,7 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_positive_int
-from mixda.empirical import carry_labels
+from mixda.empirical import propagate_labels
 from mixda.estimators.empirical import HeadClassifier, subsample
 from mixda.estimators.utils import Source
 
@@ -88,5 +88,5 @@ class JCPOT(HeadClassifier):
             )
         kept = [subsample(source, size, rng) for source in complete]
         target = target[rng.permutation(len(target))[:size]]
-        labels, self.proportions_ = carry_labels(kept, target, nc, self.reg)
+        labels, self.proportions_ = propagate_labels(kept, target, nc, self.reg)
         return target, labels

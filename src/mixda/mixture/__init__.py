@@ -1,12 +1,12 @@
 """Axis-aligned Gaussian mixtures: the value `Mixture`, its ``.gmm`` file, densities, pooling."""
 
+from mixda.mixture._checks import frozen as frozen
 from mixda.mixture._density import LogGaussians as LogGaussians
 from mixda.mixture._density import log_gaussians as log_gaussians
 from mixda.mixture._density import normalize_log_rows as normalize_log_rows
 from mixda.mixture._mixture import FORMAT as FORMAT
 from mixda.mixture._mixture import FORMAT_VERSION as FORMAT_VERSION
 from mixda.mixture._mixture import Mixture
-from mixda.mixture._mixture import frozen as frozen
 from mixda.mixture._pool import SHARES as SHARES
 from mixda.mixture._pool import class_shares as class_shares
 from mixda.mixture._pool import count_samples as count_samples

@@ -1,4 +1,4 @@
-"""Densities of axis-aligned Gaussians: the one kernel that mixtures and EM share."""
+"""Densities of axis-aligned Gaussians, shared by mixtures and EM."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-_CHUNK_VALUES = 1 << 20  # numbers held at once per temporary array in a pass over samples
-_CANCELLATION = 1e7  # (m / s)² from which products would lose half of the digits of a density
+_CHUNK_VALUES = 1 << 20  # in a temporary array during a pass over samples
+_MAX_SQUARED_RATIO = 1e7  # (m / s)² from which products would lose half of a density's digits
 
 
 def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
     r"""Log-densities of axis-aligned Gaussians, :math:`\log\mathcal{N}(x_i; m_k, s_k)`.
 
-    Two matrix products around a common center; for the components where cancellation would cost
-    half of the digits (spread far below the distance to that center), plain differences instead.
+    Two matrix products around a common center. Components whose deviations are tiny compared with
+    the distance to that center use differences instead, because products would cancel.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LogGaussians:
-    r"""The one density kernel: :math:`c_k + x \cdot m_k/s_k^2 - x^2 \cdot 1/(2 s_k^2)`.
+    r"""The density kernel :math:`c_k + x \cdot m_k/s_k^2 - x^2 \cdot 1/(2 s_k^2)`.
 
-    Samples and means are given relative to a center near both. Rows are components, so that
-    reductions over components run along contiguous memory.
+    Samples and means are relative to a center near both. Rows are components, so that reductions
+    over samples run along contiguous memory.
     """
 
     constants: Array  # (K, 1)
@@ -64,20 +64,20 @@ class LogGaussians:
 
     @classmethod
     def around(cls, means: Array, stds: Array) -> LogGaussians:
-        """Prepare the densities of components whose `means` are already centerd."""
+        """Prepare the densities of components whose `means` are already centered."""
         precisions = stds**-2.0
         linear = means * precisions
         squares = means * linear
         constants = -0.5 * (means.shape[1] * _LOG_2PI + squares.sum(axis=1))
         constants -= np.log(stds).sum(axis=1)
-        distant = np.flatnonzero(squares.max(axis=1) >= _CANCELLATION)
+        distant = np.flatnonzero(squares.max(axis=1) >= _MAX_SQUARED_RATIO)
         precisions *= -0.5
         return cls(constants[:, None], linear, precisions, means, stds, tuple(distant.tolist()))
 
     def __call__(self, x: Array, squares: Array, memory: Array | None = None) -> Array:
-        """Log-densities of centerd samples `x` (n, d), given their `squares`: shape (K, n).
+        """Log-densities of centered samples `x` (n, d), given their `squares`: shape (K, n).
 
-        `memory`, of shape (2, K, n), is used for the result and on the way to it.
+        `memory`, of shape (2, K, n), holds the result and temporary values.
         """
         out, more = (None, None) if memory is None else memory
         log_density: Array = np.matmul(self.linear, x.T, out=out)
@@ -93,7 +93,7 @@ class LogGaussians:
 def normalize_log_rows(log_joint: Array) -> Array:
     """Turn rows of log-weights into probabilities in place; return their log-sum-exp, shape (n,).
 
-    The largest weight of a row is taken out first, so nothing underflows.
+    The largest weight of each row is subtracted first, so that sums do not underflow.
     """
     largest = log_joint.max(axis=1)
     log_joint -= largest[:, None]

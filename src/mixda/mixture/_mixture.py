@@ -1,7 +1,6 @@
-"""The value everything else is made of: an axis-aligned Gaussian mixture, labeled or not.
+"""The value `Mixture`: an axis-aligned Gaussian mixture, labeled or not.
 
-A `Mixture` is frozen. It knows its densities, its classifier and its file, and nothing of how it
-was fitted or transported.
+It has densities, a MAP classifier and a file format. Fitting and transport are elsewhere.
 """
 
 from __future__ import annotations
@@ -17,19 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.archive import check_json, read_archive, write_archive
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array
 from mixda._core.validation import (
     LARGEST,
-    Array,
     check_array,
-    check_names,
     check_positive_int,
     check_random_state,
     check_simplex,
     check_X,
 )
-from mixda.mixture._density import LogGaussians as LogGaussians
-from mixda.mixture._density import log_gaussians as log_gaussians
-from mixda.mixture._density import normalize_log_rows as normalize_log_rows
+from mixda.mixture._checks import check_feature_names, check_labels, frozen
+from mixda.mixture._density import log_gaussians, normalize_log_rows
+from mixda.mixture._sklearn import gaussian_mixture, parameters_from_sklearn
 
 if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
@@ -40,7 +38,7 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mixture:
-    r"""Axis-aligned Gaussian mixture whose components may carry class labels.
+    r"""Axis-aligned Gaussian mixture whose components may have class labels (eq. 1 and 11).
 
     .. math:: P = \sum_{k=1}^{K} p_k \, \mathcal{N}(m_k, \mathrm{diag}(s_k)^2), \qquad
               P(y \mid x) = \sum_k P(k \mid x) \, v_{k,y}
@@ -50,17 +48,17 @@ class Mixture:
     weights : array-like of shape (K,)
         Non-negative, summing to one.
     means, stds : array-like of shape (K, d)
-        Means and **standard deviations** (not variances). A zero standard deviation is allowed,
-        so that a point cloud is a mixture too; only its densities are then undefined.
+        Means and **standard deviations** (not variances). Zero standard deviations are allowed, so
+        that a point cloud is a mixture too, but such a mixture has no density.
     labels : array-like of shape (K, nc), optional
         One distribution over the classes per component.
     classes : array-like of shape (nc,), optional
-        The names of the classes, sorted or not: integers, strings, … Default ``0 … nc-1``.
+        Names of the classes, integers or strings in any order. By default ``0 … nc-1``.
     feature_names : sequence of d str, optional
-        The columns that the mixture is over.
+        Names of the columns.
     info : dict, optional
-        What else to remember, in JSON: by custom "name", "n_samples" and "preprocessing" (a list
-        of words). Kept by files, not looked at by ``==``.
+        Further JSON values that are saved with the mixture and ignored by ``==``. Customary keys
+        are "name", "n_samples" and "preprocessing" (a list of strings).
 
     Examples
     --------
@@ -83,15 +81,17 @@ class Mixture:
     def __post_init__(self) -> None:
         means = check_array(self.means, "means", ndim=2)
         if means.shape[0] == 0 or means.shape[1] == 0:
-            raise MixdaError(f"means has shape {means.shape}; a mixture needs a component.")
+            raise MixdaError(
+                f"means has shape {means.shape}; a mixture needs at least one component."
+            )
         weights = check_simplex(self.weights, "weights", size=means.shape[0])
         stds = check_array(self.stds, "stds", ndim=2)
         if stds.shape != means.shape:
             raise MixdaError(f"stds has shape {stds.shape}, but means has shape {means.shape}.")
         if (stds < 0).any():
             raise MixdaError(f"stds must not be negative, got a minimum of {stds.min():.6g}.")
-        labels, classes = _check_labels(self.labels, self.classes, means.shape[0])
-        names = _check_feature_names(self.feature_names, means.shape[1])
+        labels, classes = check_labels(self.labels, self.classes, means.shape[0])
+        names = check_feature_names(self.feature_names, means.shape[1])
         arrays = [frozen(array) for array in (weights, means, stds, labels, classes)]
         values = [*arrays, names, check_json(self.info, "info")]
         for part, value in zip(fields(self), values, strict=True):
@@ -109,7 +109,7 @@ class Mixture:
 
     @property
     def is_labeled(self) -> bool:
-        """Whether the components carry class labels."""
+        """Whether the components have class labels."""
         return self.labels is not None
 
     @property
@@ -179,7 +179,7 @@ class Mixture:
         return winners
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log-density of `X` (`y` is ignored, as in scikit-learn's mixtures).
+        """Mean log-density of `X`; `y` is ignored, as in scikit-learn.
 
         Examples
         --------
@@ -246,7 +246,8 @@ class Mixture:
         mean, scale = check_array(mean, "mean", ndim=1), check_array(scale, "scale", ndim=1)
         if mean.shape != scale.shape or len(mean) != self.n_features or not scale.all():
             raise MixdaError(
-                f"mean and scale must each hold {self.n_features} numbers, and scale no zero."
+                f"mean and scale must each have {self.n_features} values, and scale must not "
+                "contain zero."
             )
         return replace(self, means=(self.means - mean) / scale, stds=self.stds / np.abs(scale))
 
@@ -262,23 +263,23 @@ class Mixture:
         """
         known = self.feature_names
         if known is None:
-            raise MixdaError("this mixture has no feature names to choose from.")
+            raise MixdaError("this mixture has no feature names; create it with feature_names.")
         if not len(feature_names):
-            raise MixdaError(f"no feature was named; there are {list(known)}.")
+            raise MixdaError(f"feature_names is empty; choose from {list(known)}.")
         missing = [name for name in feature_names if name not in known]
         if missing:
-            raise MixdaError(f"this mixture has no feature {missing[0]!r}, only {list(known)}.")
+            raise MixdaError(f"there is no feature {missing[0]!r}; choose from {list(known)}.")
         columns = [known.index(name) for name in feature_names]
         means, stds = self.means[:, columns], self.stds[:, columns]
         return replace(self, means=means, stds=stds, feature_names=tuple(feature_names))
 
     def save(self, path: str | Path) -> None:
-        """Write the mixture to `path` (customarily ``.gmm``), atomically.
+        """Write the mixture to `path` (usually ``.gmm``), atomically.
 
-        The file is a NumPy ``.npz`` archive without pickles: `weights`, `means`, `stds`, for a
-        labeled mixture `labels` and `classes`, and `header`, a JSON text with the names of the
-        format, its version, the feature names, `info`, the version of mixda and a SHA-256 of it
-        all. ``numpy.load(path)`` opens it.
+        The file is a NumPy ``.npz`` archive without pickles: ``numpy.load(path)`` opens it. It has
+        the arrays `weights`, `means`, `stds` and, for a labeled mixture, `labels` and `classes`.
+        The entry `header` is a JSON text: the format and its version, the feature names, `info`,
+        the version of mixda and a SHA-256 checksum.
         """
         header = {"format": FORMAT, "version": FORMAT_VERSION}
         remembered = {"feature_names": self.feature_names, "info": self.info}
@@ -286,7 +287,7 @@ class Mixture:
 
     @classmethod
     def load(cls, path: str | Path) -> Mixture:
-        """Read a mixture written by `save`; bit for bit the same.
+        """Read a mixture written by `save`, bit for bit.
 
         Examples
         --------
@@ -321,18 +322,7 @@ class Mixture:
         >>> Mixture.from_sklearn(model).means
         array([[1.]])
         """
-        kind = model.covariance_type
-        if kind not in ("diag", "spherical"):
-            raise MixdaError(
-                f"covariance_type must be 'diag' or 'spherical', got {kind!r}; refit the model "
-                "with axis-aligned covariances."
-            )
-        if not hasattr(model, "means_"):
-            raise MixdaError("the GaussianMixture is not fitted; call its fit first.")
-        variances = np.asarray(model.covariances_)
-        if kind == "spherical":
-            variances = np.repeat(variances[:, None], model.means_.shape[1], axis=1)
-        return cls(model.weights_, model.means_, np.sqrt(variances))
+        return cls(*parameters_from_sklearn(model))
 
     def to_sklearn(self) -> GaussianMixture:
         """Return a fitted ``GaussianMixture("diag")`` with these parameters (labels are dropped).
@@ -344,17 +334,8 @@ class Mixture:
         >>> float(p.to_sklearn().score_samples([[0.0]])[0]) == p.score([[0.0]])
         True
         """
-        from sklearn.mixture import GaussianMixture
-
         self._check_spread()
-        model = GaussianMixture(self.n_components, covariance_type="diag")
-        model.weights_, model.means_ = self.weights.copy(), self.means.copy()
-        model.covariances_ = self.stds**2
-        model.precisions_, model.precisions_cholesky_ = 1.0 / self.stds**2, 1.0 / self.stds
-        model.n_features_in_ = self.n_features
-        model.converged_ = True
-        model.n_iter_ = 0
-        return model
+        return gaussian_mixture(self.weights, self.means, self.stds)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixture):
@@ -391,14 +372,14 @@ class Mixture:
     def _check_spread(self) -> None:
         if self.stds.min() < 1.0 / LARGEST:
             raise MixdaError(
-                "this mixture has components with a standard deviation of zero, or as good as "
-                "zero, so it has no density; fit it with a floor (min_std) above zero."
+                "this mixture has no density, because some standard deviations are zero or nearly "
+                "zero; fit it with min_std > 0."
             )
 
     def _labeled(self) -> tuple[Array, NDArray[Any]]:
         if self.labels is None or self.classes is None:
             raise MixdaError(
-                "this mixture has no labels, so it cannot classify; fit it with "
+                "this mixture has no labels, so it cannot predict classes; fit it with "
                 "fit_labeled_mixture or adapt it first."
             )
         return self.labels, self.classes
@@ -406,47 +387,3 @@ class Mixture:
     def _arrays(self) -> dict[str, NDArray[Any]]:
         names = ("weights", "means", "stds", "labels", "classes")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-
-
-def _check_labels(
-    labels: ArrayLike | None, classes: ArrayLike | None, n_components: int
-) -> tuple[Array | None, NDArray[Any] | None]:
-    if labels is None:
-        if classes is not None:
-            raise MixdaError("classes were given without labels; give labels of shape (K, nc) too.")
-        return None, None
-    labels = check_array(labels, "labels", ndim=2)
-    if labels.shape[0] != n_components or labels.shape[1] == 0:
-        raise MixdaError(
-            f"labels has shape {labels.shape}, but there are {n_components} components; "
-            "its rows are components, its columns classes."
-        )
-    if (labels < 0).any() or np.abs(labels.sum(axis=1) - 1.0).max() > 1e-6:
-        raise MixdaError("every row of labels must be non-negative and sum to one.")
-    names = check_names(np.arange(labels.shape[1]) if classes is None else classes, "classes")
-    if len(names) != labels.shape[1] or len(np.unique(names)) != len(names):
-        raise MixdaError(
-            f"classes must be {labels.shape[1]} different names, one per column of labels, "
-            f"got {names.tolist()!r}."
-        )
-    return labels, names
-
-
-def _check_feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    found = tuple(str(name) for name in names)
-    if len(found) != n_features or len(set(found)) != n_features:
-        raise MixdaError(
-            f"feature_names must be {n_features} different names, one per feature, got {found!r}."
-        )
-    return found
-
-
-def frozen(array: Any) -> Any:
-    """Return the array, or a copy of it, so that nobody can write to it; None stays None."""
-    if array is None or not (array.flags.writeable or array.base is not None):
-        return array
-    array = array.copy()  # also of a read-only view: its owner may still write
-    array.flags.writeable = False
-    return array

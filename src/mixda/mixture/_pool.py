@@ -1,6 +1,6 @@
-"""Mixtures that were fitted elsewhere: several as one, and constant features as they were.
+"""Facts about mixtures that were fitted elsewhere: pooling, sample counts, class proportions.
 
-What `fit` takes from the samples of the domains, `fit_mixtures` has to take from these.
+`fit` takes these facts from samples; `fit_mixtures` has to take them from the mixtures.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture._mixture import Mixture
 
-SHARES = "class_shares"  # entry of `info`, in the order of the classes
+SHARES = "class_shares"  # key in `info`: class proportions in the order of the classes
 
-_NARROW = 1e-2  # of the mean deviation: a floor is 1e-3, but class masses may have changed since
+_MAX_FLOOR_RATIO = (
+    1e-2  # to the mean deviation; a floor is 1e-3, but class weights may change later
+)
 
 
 def pool_mixtures(mixtures: list[Mixture]) -> Mixture:
-    """Return all mixtures as one, by their numbers of samples if all are known, else evenly."""
+    """Return one mixture of all, weighted by their numbers of samples if all are known."""
     if len(mixtures) == 1:
         return mixtures[0]
     sizes = [count_samples(p) for p in mixtures]
@@ -43,21 +45,21 @@ def pool_mixtures(mixtures: list[Mixture]) -> Mixture:
 
 
 def count_samples(mixture: Mixture) -> int | None:
-    """Return how many samples a mixture was fitted to, if it says so."""
+    """Return the number of samples that a mixture was fitted to, or None if unknown."""
     n = mixture.info.get("n_samples")
     return n if isinstance(n, int) and n > 0 else None
 
 
 def class_shares(mixture: Mixture) -> Array:
-    """Return the share of each class among the samples of a labeled mixture, shape (nc,).
+    """Return the proportion of each class among the samples of a labeled mixture, shape (nc,).
 
-    That is the mass of the class, unless the mixture notes the shares of before it was balanced.
+    This is the weight of the class, unless `info` records the proportions before balancing.
 
     Examples
     --------
     >>> from dataclasses import replace
     >>> from mixda import Mixture
-    >>> from mixda.mixture._pool import class_shares
+    >>> from mixda.mixture import class_shares
     >>> labels = [[1.0, 0.0], [0.0, 1.0]]
     >>> p = Mixture([0.5, 0.5], [[0.0], [1.0]], [[1.0], [1.0]], labels, ["ok", "fault"])
     >>> class_shares(p)
@@ -65,25 +67,27 @@ def class_shares(mixture: Mixture) -> Array:
     >>> class_shares(replace(p, info={"class_shares": [0.9, 0.1]}))
     array([0.9, 0.1])
     """
-    shares = mixture.class_proportions
+    weights = mixture.class_proportions
     try:
-        noted = np.array(mixture.info.get(SHARES), dtype=np.float64)
-    except (TypeError, ValueError):  # whoever wrote the file meant something else
-        return shares
-    known = noted.shape == shares.shape and bool(np.all(noted >= 0) and np.isclose(noted.sum(), 1))
-    return noted if known else shares
+        recorded = np.array(mixture.info.get(SHARES), dtype=np.float64)
+    except (TypeError, ValueError):  # the key has another meaning in this file
+        return weights
+    valid = recorded.shape == weights.shape and bool(
+        np.all(recorded >= 0) and np.isclose(recorded.sum(), 1)
+    )
+    return recorded if valid else weights
 
 
 def without_floor(mixture: Mixture) -> Mixture:
-    """Return the mixture without spread where its samples had none, which a fit lifts to a floor.
+    """Return the mixture with zero deviations for constant features, undoing the floor of the fit.
 
-    Such a feature is narrow and the same in all components. One that is only narrow may be one in
-    a larger unit: a single component cannot tell.
+    A constant feature is narrow and identical in all components. A feature that is only narrow may
+    have a larger unit, so a single component cannot tell.
     """
     if mixture.n_components == 1:
         return mixture
     mean, std = mixture.moments()
     rounding = 1e-6 * std + 1e-12 * np.abs(mean)
-    constant = (std <= _NARROW * std.mean()) & (np.ptp(mixture.means, axis=0) <= rounding)
+    constant = (std <= _MAX_FLOOR_RATIO * std.mean()) & (np.ptp(mixture.means, axis=0) <= rounding)
     constant &= np.ptp(mixture.stds, axis=0) <= rounding
     return replace(mixture, stds=np.where(constant, 0.0, mixture.stds))

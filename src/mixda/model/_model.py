@@ -1,12 +1,12 @@
-"""The adapted classifier as a value and as a file (.mixda): `adapt` makes it, `predict` uses it.
+"""The adapted classifier as a value and as a file (.mixda).
 
-A model is numbers only: rules, mixtures and names. It holds no sample of any domain.
+A model consists of rules, mixtures and names. It holds no sample of any domain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,21 @@ from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
 from mixda.mixture import Mixture, frozen
-from mixda.rules import RULES, Rule
+from mixda.model._trust import Trust
+from mixda.rules import FORMER_NAMES, RULES, Rule
 
 FORMAT = "mixda.model"
 FORMAT_VERSION = 1
 
-_ROWS = 1 << 14  # of samples at once, so that memory does not grow with their number
-_DRAWS = 10_000  # of the known mixtures: ten of them lie below the novelty threshold
-_NOVEL = 1e-3
+_ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
+_OUTLIER_RATE = 1e-3  # among samples of the mixtures that the model knows
+_N_DRAWS = 10_000  # to find the threshold of that rate
+_MAX_VALUES_DRAWN = 1 << 22  # at once
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """A domain as a model remembers it.
+    """A domain of a model.
 
     Attributes
     ----------
@@ -40,7 +42,7 @@ class Domain:
     mixture : Mixture
         In the *encoded* space of the model; labeled for sources.
     n_samples : int or None
-        How many samples it was fitted to, if that is known.
+        Number of samples, if known.
     """
 
     name: str
@@ -49,19 +51,22 @@ class Domain:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not isinstance(self.mixture, Mixture):
-            raise MixdaError("a domain needs a name and a mixture.")
+            raise MixdaError(
+                f"name must be a string and mixture a Mixture, got {self.name!r} and a "
+                f"{type(self.mixture).__name__}."
+            )
         if not isinstance(self.n_samples, (int, type(None))):
             raise MixdaError(f"n_samples must be an integer or None, got {self.n_samples!r}.")
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """A classifier of one target, with all that a report says about it.
+    """A classifier of one target, with everything that a report says about it.
 
-    Made by ``estimator.to_model()``. It predicts what the estimator predicts for the target, is
-    written to a file that runs no code when it is opened, and holds no sample, only mixtures. (A
-    component that was fitted to a single sample has that sample as its mean; where this matters,
-    fit fewer components.)
+    It is made by ``estimator.to_model()`` and predicts what the estimator predicts for the target.
+    Its file runs no code when it is opened. It holds mixtures, but no samples. (The mean of a
+    component that was fitted to a single sample is that sample; if that matters, fit fewer
+    components.)
 
     Attributes
     ----------
@@ -69,7 +74,7 @@ class AdaptedModel:
         The columns of `X`, in order; "x0", "x1", … if the user gave none.
     classes : ndarray of shape (nc,)
     method : str
-        Name of the estimator: "GMMDaDiL", …
+        Name of the estimator, such as "GMMDaDiL".
     rule : Rule
         Raw features → class probabilities; the encoder of the target is part of it.
     encoder : Rule or None
@@ -86,12 +91,12 @@ class AdaptedModel:
         (GMM-WBT: the barycenter it was; GMM-DaDiL: the reconstruction), or of the one source of
         GMM-OTDA.
     novelty_threshold : float
-        Log-density under which a sample is far from everything known; see `novelty`.
-    trust : dict or None
-        JSON: {"accuracy", "low", "high", "level", "declined", "reason", "candidates"}.
+        Log-density below which a sample is an outlier; see `outliers`.
+    trust : Trust or None
+        Estimated accuracy on the target; None if it was not estimated.
     settings : dict
-        JSON: parameters, seed, versions, date; of a committee also its experts, the first of which
-        the mixtures, the dictionary and the plan are of.
+        JSON: parameters, seed, versions, date. For a committee also its experts; mixtures,
+        dictionary and plan are those of the first.
 
     Examples
     --------
@@ -104,7 +109,7 @@ class AdaptedModel:
     ('x0', 'x1')
     >>> bool((model.predict(task.X_target) == task.y_target).mean() > 0.99)
     True
-    >>> model.novelty([[1000.0, 0.0]])
+    >>> model.outliers([[1000.0, 0.0]])
     array([ True])
     """
 
@@ -119,7 +124,7 @@ class AdaptedModel:
     dictionary: Dictionary | None = None
     plan: Array | None = None
     novelty_threshold: float = -np.inf
-    trust: dict[str, Any] | None = None
+    trust: Trust | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -127,7 +132,9 @@ class AdaptedModel:
         if len(set(names)) != len(names) or not names:
             raise MixdaError(f"feature_names must be different names, got {names!r}.")
         plan = None if self.plan is None else frozen(check_array(self.plan, "plan", ndim=2))
-        trust = None if self.trust is None else check_json(self.trust, "trust")
+        trust = self.trust
+        if trust is not None and not isinstance(trust, Trust):  # JSON, as files hold it
+            trust = Trust.from_json(trust) if trust else None
         for name, value in (
             ("feature_names", names),
             ("classes", frozen(check_names(self.classes, "classes"))),
@@ -149,29 +156,33 @@ class AdaptedModel:
             An array with the columns in the order of `feature_names`, or a frame that has
             columns of these names, in any order and among others.
         """
-        return _by_rows(self.rule, self.samples(X))
+        return _in_batches(self.rule, self.samples(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of every row, shape (n,); `X` as in `predict_proba`."""
+        """Return the most probable class of each row, shape (n,); `X` as in `predict_proba`."""
         winners: NDArray[Any] = self.classes[self.predict_proba(X).argmax(axis=1)]
         return winners
 
-    def novelty(self, X: Any) -> NDArray[np.bool_]:
-        r"""Return which rows are far from everything the model knows, shape (n,).
+    def outliers(self, X: Any) -> NDArray[np.bool_]:
+        r"""Return which rows are outliers, far from all sources and the target, shape (n,).
 
         .. math:: \max_\ell \log q_\ell(\phi(x)) < \tau
 
-        over the mixtures of the target and of the sources, in the encoded space. The threshold
-        :math:`\tau`, `novelty_threshold`, is what one in a thousand samples of these mixtures
-        falls under. The target that the model was adapted to is known, and with it any new class
-        in it: this is about later rows. `X` as in `predict_proba`.
+        where :math:`q_\ell` are the mixtures of the sources and of the target in the encoded
+        space. One in a thousand samples of these mixtures is below the threshold :math:`\tau`,
+        `novelty_threshold`. New classes in the target that the model was adapted to are not
+        outliers, because the mixture of the target covers them. `X` as in `predict_proba`.
         """
         mixtures = [domain.mixture for domain in (*self.sources, self.target)]
 
         def density(X: Array) -> Array:
             return _largest_density(mixtures, X if self.encoder is None else self.encoder(X))
 
-        return _by_rows(density, self.samples(X)) < self.novelty_threshold
+        return _in_batches(density, self.samples(X)) < self.novelty_threshold
+
+    def novelty(self, X: Any) -> NDArray[np.bool_]:
+        """Return `outliers`, under an earlier name."""
+        return self.outliers(X)
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
@@ -183,7 +194,7 @@ class AdaptedModel:
             if missing:
                 raise MixdaError(
                     f"X has no column {missing[0]!r} ({len(missing)} of {len(self.feature_names)} "
-                    f"are missing); the model needs {', '.join(self.feature_names[:20])}."
+                    f"features are missing); the model needs {', '.join(self.feature_names[:20])}."
                 )
             X = X[list(self.feature_names)]
         return check_X(X, n_features=len(self.feature_names))
@@ -192,15 +203,17 @@ class AdaptedModel:
         """Write the model to `path` (customarily ``.mixda``), atomically.
 
         The file is a NumPy ``.npz`` archive without pickles: the arrays of all parts, named by
-        where they stand (``target.mixture.means``), and `header`, a JSON text with the rest and a
-        SHA-256 of it all. It holds no sample.
+        their place (``target.mixture.means``), and `header`, a JSON text with everything else and
+        a SHA-256 checksum. It holds no samples.
         """
-        tree, arrays = pack(self, _KINDS)
+        tree, arrays = pack(replace(self, trust=None), _KINDS)
+        if self.trust is not None:
+            tree["fields"]["trust"] = {"json": self.trust.to_json()}
         write_archive(path, {"format": FORMAT, "version": FORMAT_VERSION, "model": tree}, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> AdaptedModel:
-        """Read a model written by `save`; bit for bit the same.
+        """Read a model written by `save`, bit for bit.
 
         Examples
         --------
@@ -220,7 +233,7 @@ class AdaptedModel:
     @classmethod
     def _from_archive(cls, path: str | Path, header: dict[str, Any], arrays: Any) -> AdaptedModel:
         try:
-            model = unpack(header["model"], arrays, _KINDS)
+            model = unpack(_renamed(header["model"]), arrays, _KINDS)
         except Exception as error:  # a forged header can fail in any constructor
             raise MixdaError(f"{path} does not hold a valid model: {error!s}.") from None
         if not isinstance(model, cls):
@@ -238,7 +251,7 @@ class AdaptedModel:
         X : array-like or DataFrame, optional
             Samples of the target; as in `predict_proba`.
         y : array-like, optional
-            Their classes, only for the confusion matrix.
+            Their classes, used for the confusion matrix only.
         title : str, optional
 
         Returns
@@ -250,15 +263,15 @@ class AdaptedModel:
         return write_report(self, path, X=X, y=y, title=title)
 
     def _check_parts(self) -> None:
-        """Say which parts do not fit together, instead of failing in a prediction."""
+        """Reject parts that do not fit together, before a prediction fails."""
         rows = np.zeros((1, len(self.feature_names)))
         with np.errstate(all="ignore"):
             proba = self.rule(rows)
             encoded = rows if self.encoder is None else self.encoder(rows)
         if proba.shape != (1, len(self.classes)) or not np.isfinite(proba).all():
             raise MixdaError(
-                f"the rule gives an array of shape {proba.shape} for one row of "
-                f"{rows.shape[1]} features and {len(self.classes)} classes."
+                f"rule must map one row of {rows.shape[1]} features to the probabilities of "
+                f"{len(self.classes)} classes, got an array of shape {proba.shape}."
             )
         domains = (*self.sources, self.target)
         atoms = () if self.dictionary is None else self.dictionary.atoms
@@ -266,7 +279,7 @@ class AdaptedModel:
         for mixture in (*(domain.mixture for domain in domains), *atoms, *adapted):
             if mixture.n_features != encoded.shape[1]:
                 raise MixdaError(
-                    f"a mixture has {mixture.n_features} features, but the encoder gives "
+                    f"a mixture has {mixture.n_features} features, but the encoder returns "
                     f"{encoded.shape[1]}."
                 )
         if self.dictionary is not None:
@@ -276,7 +289,7 @@ class AdaptedModel:
 def load(path: str | Path) -> Mixture | AdaptedModel:
     """Open a file of mixda: a mixture (``.gmm``) or an adapted model (``.mixda``).
 
-    What the file is decides, not its name. Reading never runs anything from the file.
+    The contents of the file decide, not its name. Reading never runs code from the file.
 
     Parameters
     ----------
@@ -303,38 +316,52 @@ def load(path: str | Path) -> Mixture | AdaptedModel:
     return value
 
 
-def novelty_threshold(mixtures: Sequence[Mixture]) -> float:
-    """Return the log-density that one in a thousand samples of the mixtures falls under.
+def outlier_threshold(mixtures: Sequence[Mixture]) -> float:
+    """Return the log-density below which one in a thousand samples of the mixtures falls.
 
-    The density is the largest among the mixtures; samples are drawn from all in equal numbers,
-    always the same ones.
+    The density is the largest among the mixtures. Equal numbers of samples are drawn from all
+    mixtures, with a fixed seed.
 
     Examples
     --------
     >>> from mixda import Mixture
-    >>> from mixda.model import novelty_threshold
-    >>> round(novelty_threshold([Mixture([1.0], [[0.0]], [[1.0]])]))  # beyond 3.3 deviations
+    >>> from mixda.model import outlier_threshold
+    >>> round(outlier_threshold([Mixture([1.0], [[0.0]], [[1.0]])]))  # 3.3 standard deviations
     -6
     """
     rng = np.random.default_rng(0)
-    n = -(-_DRAWS // len(mixtures))
-    found = []
+    n = -(-_N_DRAWS // len(mixtures))
+    densities = []
     for p in mixtures:
-        for rows in np.array_split(np.arange(n), -(-n * p.n_features // (1 << 22))):
-            found.append(_largest_density(mixtures, p.sample(max(1, len(rows)), rng)[0]))
-    return float(np.quantile(np.concatenate(found), _NOVEL))
+        for rows in np.array_split(np.arange(n), -(-n * p.n_features // _MAX_VALUES_DRAWN)):
+            densities.append(_largest_density(mixtures, p.sample(max(1, len(rows)), rng)[0]))
+    return float(np.quantile(np.concatenate(densities), _OUTLIER_RATE))
+
+
+novelty_threshold = outlier_threshold  # an earlier name
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
-    """Return the names of features that have none: "x0", "x1", …."""
+    """Return names for features without names: "x0", "x1", …."""
     return tuple(f"x{i}" for i in range(n_features))
 
 
 _KINDS = (*RULES, Mixture, Dictionary, History, Domain, AdaptedModel)
 
 
-def _by_rows(function: Callable[[Array], Array], X: Array) -> Array:
-    return np.concatenate([function(X[i : i + _ROWS]) for i in range(0, len(X), _ROWS)])
+def _renamed(tree: Any) -> Any:
+    """Return the tree of a file with today's names of its rules."""
+    if isinstance(tree, list):
+        return [_renamed(part) for part in tree]
+    if not isinstance(tree, dict) or tree.keys() != {"kind", "fields"}:
+        return tree
+    fields = {name: _renamed(part) for name, part in tree["fields"].items()}
+    return {"kind": FORMER_NAMES.get(tree["kind"], tree["kind"]), "fields": fields}
+
+
+def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:
+    starts = range(0, len(X), _ROWS_PER_BATCH)
+    return np.concatenate([function(X[i : i + _ROWS_PER_BATCH]) for i in starts])
 
 
 def _largest_density(mixtures: Sequence[Mixture], Z: Array) -> Array:
@@ -345,7 +372,7 @@ def _largest_density(mixtures: Sequence[Mixture], Z: Array) -> Array:
 
 
 def _check_dictionary(dictionary: Dictionary) -> None:
-    """Refuse a dictionary of a forged file; one that was learned is right by construction."""
+    """Reject the dictionary of a forged file; a learned one is correct by construction."""
     coordinates, alignments = dictionary.coordinates, dictionary.alignments
     sizes = {atom.n_components for atom in dictionary.atoms}
     labeled = all(atom.is_labeled for atom in dictionary.atoms)
@@ -360,4 +387,4 @@ def _check_dictionary(dictionary: Dictionary) -> None:
         or alignments.max() >= shape[2]
         or not isinstance(dictionary.history, History)
     ):
-        raise MixdaError("the parts of its dictionary do not fit together.")
+        raise MixdaError("the parts of the dictionary do not fit together.")

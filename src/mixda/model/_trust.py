@@ -1,189 +1,200 @@
-"""How far to trust a model whose target has no labels, as a value and in words."""
+"""How far to trust a model whose target has no labels: an estimate, its interval, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
-if TYPE_CHECKING:
-    from mixda.model._model import AdaptedModel
+import numpy as np
 
-Percent = Callable[[float], str]  # how a share is written
+from mixda._core.archive import check_json
+from mixda._core.errors import MixdaError
 
-_OTHER_DATA = 0.1  # of the rows: such data are not the target that the estimate is for
-_NUMBERS = ("accuracy", "low", "high", "level")
+FormatShare = Callable[[float], str]
+
+_MAX_OUTLIER_SHARE = 0.1  # rows with more outliers are not the target that the estimate is for
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What can be said about a classifier of the target without its labels.
+    """What is known about a classifier of the target without the labels of the target.
 
     Attributes
     ----------
     accuracy : float or None
-        Estimated share of the target that is classified correctly; None where there was nothing
-        to learn an estimate from: a single source, or none with a class that others know.
+        Estimated accuracy on the target. None if there was nothing to estimate it from: a single
+        source, or no source that shares its classes with others.
     low, high : float or None
-        Interval that should hold the true accuracy with probability `level`.
-    level : float
+        Interval of the accuracy.
+    level : float or None
+        Probability with which the interval should contain the true accuracy.
     declined : bool
-        Whether adaptation was declined: the answer is the sources' own classifier.
+        Whether adaptation was declined, so that the model is the classifier of the sources.
     reason : str
         Why, in a sentence.
     candidates : tuple of dict
-        ``{"name", "score", "chosen"}``, the score being the mean accuracy on left-out sources;
-        where `folds` is empty, on the way back to the sources from the answers on the target.
+        ``{"name", "score", "chosen"}``. The score is the mean accuracy on left-out sources; if
+        `folds` is empty, it comes from reverse validation.
     folds : dict of str to float
         Accuracy of the chosen candidate on each left-out source.
 
     Examples
     --------
-    >>> from mixda.selection import Trust
-    >>> print(  # doctest: +NORMALIZE_WHITESPACE
-    ...     Trust(0.93, 0.88, 0.97, 0.8, False, "It did better on left-out sources.")
-    ... )
-    Estimated without any label of the target: right for 93% of its samples (between 88% and 97%,
-    meant to hold 80% of the time). It did better on left-out sources.
+    >>> from mixda.model import Trust
+    >>> trust = Trust(0.88, 0.8, 0.96, 0.8, reason="It was best on left-out sources.")
+    >>> print(trust)
+    Estimated accuracy 88 % (80 % interval: 80–96 %), without target labels. It was best on \
+left-out sources.
     """
 
-    accuracy: float | None
-    low: float | None
-    high: float | None
-    level: float
-    declined: bool
-    reason: str
+    accuracy: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    declined: bool = False
+    reason: str = ""
     candidates: tuple[dict[str, Any], ...] = ()
     folds: dict[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("accuracy", "low", "high", "level"):
+            _check_share(getattr(self, name), name)
+        for name, kind in (("declined", bool), ("reason", str), ("folds", dict)):
+            if not isinstance(getattr(self, name), kind):
+                raise MixdaError(
+                    f"{name} of a trust must be a {kind.__name__}, got {getattr(self, name)!r}."
+                )
+        candidates = tuple(self.candidates)
+        if not all(isinstance(candidate, dict) for candidate in candidates):
+            raise MixdaError(f"candidates of a trust must be dictionaries, got {candidates!r}.")
+        object.__setattr__(self, "candidates", candidates)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Trust:
+        """Return what `to_json` wrote, by this or another version of mixda.
+
+        Fields that are missing get their defaults. Fields that this version does not know are
+        ignored, so that files of a newer version can be read.
+
+        Examples
+        --------
+        >>> from mixda.model import Trust
+        >>> Trust.from_json({"accuracy": 0.9, "color": "red"}).accuracy
+        0.9
+        """
+        known = {known.name for known in fields(cls)}
+        given = check_json(dict(value), "trust")
+        return cls(**{k: part for k, part in given.items() if k in known and part is not None})
+
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as a dict that a model's file can hold."""
+        """Return the fields as a dictionary of JSON values."""
         return {**asdict(self), "candidates": list(self.candidates)}
 
-    def __str__(self) -> str:
-        return describe_trust(self.to_json()) or ""
+    @staticmethod
+    def holds_for(outlier_share: float) -> bool:
+        """Whether an estimate for the target can hold for rows with this share of outliers."""
+        return outlier_share <= _MAX_OUTLIER_SHARE
 
+    def numbers(self, outlier_share: float = 0.0) -> dict[str, Any]:
+        """Return accuracy, low, high, level and declined; None where the estimate does not hold.
 
-def trust_sentence(model: AdaptedModel, far: float | None = None) -> str | None:
-    """Say how far to trust a model and whether adaptation was declined, if it has an opinion.
+        Examples
+        --------
+        >>> from mixda.model import Trust
+        >>> Trust(0.9).numbers(outlier_share=0.4)
+        {'accuracy': None, 'low': None, 'high': None, 'level': None, 'declined': False}
+        """
+        names = ("accuracy", "low", "high", "level")
+        holds = self.holds_for(outlier_share)
+        values = {name: getattr(self, name) if holds else None for name in names}
+        return {**values, "declined": self.declined}
 
-    Given `far`, the share of some rows that are far from all that is known, say whether the
-    estimate holds for them.
+    def interval(self, percent: FormatShare = _percent) -> str:
+        """Return the interval in words; empty if there is none.
 
-    Examples
-    --------
-    >>> from mixda import GMMWBT
-    >>> from mixda.model import trust_sentence
-    >>> from mixda.datasets import make_shifted_toy
-    >>> task = make_shifted_toy(random_state=2).as_task()
-    >>> estimator = GMMWBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
-    >>> trust_sentence(estimator.to_model()) is None
-    True
-    """
-    trust = model.trust or {}
-    if far is None:
-        return describe_trust(trust)
-    return describe_trust_in_rows(trust, model.target.name, far)
+        Examples
+        --------
+        >>> from mixda.model import Trust
+        >>> Trust(0.9, low=0.8, high=0.96, level=0.8).interval()
+        '80 % interval: 80–96 %'
+        """
+        if self.low is None or self.high is None:
+            return ""
+        level = "" if self.level is None else f"{percent(self.level)} "
+        return f"{level}interval: {percent(self.low).rstrip('%').rstrip()}–{percent(self.high)}"
 
+    @property
+    def explanation(self) -> str:
+        """The reason as a sentence; empty if there is none."""
+        reason = self.reason.strip().rstrip(".")
+        if not reason and self.declined:
+            reason = "Adaptation was declined"
+        return reason and f"{reason}."
 
-def trust_numbers(model: AdaptedModel, far: float = 0.0) -> dict[str, Any] | None:
-    """Return the numbers of `trust_sentence`: accuracy, low, high, level, and declined.
+    def sentence(self, percent: FormatShare = _percent) -> str:
+        """Return the estimate and the reason in words.
 
-    The accuracy is None where there is no estimate, or none that holds for the rows.
+        Examples
+        --------
+        >>> from mixda.model import Trust
+        >>> Trust(declined=True).sentence()
+        'The accuracy on the target was not estimated. Adaptation was declined.'
+        """
+        estimate = "The accuracy on the target was not estimated"
+        if self.accuracy is not None:
+            interval = self.interval(percent)
+            interval = interval and f" ({interval})"
+            estimate = (
+                f"Estimated accuracy {percent(self.accuracy)}{interval}, without target labels"
+            )
+        return f"{estimate}. {self.explanation}".rstrip()
 
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from mixda import SourceOnly
-    >>> from mixda.model import trust_numbers
-    >>> from mixda.datasets import make_shifted_toy
-    >>> task = make_shifted_toy(random_state=2).as_task()
-    >>> model = SourceOnly().fit(task.X, task.y, sample_domain=task.sample_domain).to_model()
-    >>> trust_numbers(model) is None
-    True
-    >>> trust_numbers(replace(model, trust={"accuracy": 0.9}))
-    {'accuracy': 0.9, 'low': None, 'high': None, 'level': None, 'declined': False}
-    """
-    trust = model.trust
-    if not trust:
-        return None
-    numbers = {name: trust.get(name) if estimate_holds(far) else None for name in _NUMBERS}
-    return {**numbers, "declined": bool(trust.get("declined"))}
+    def sentence_for(
+        self, target: str, outlier_share: float, percent: FormatShare = _percent
+    ) -> str:
+        """Return `sentence` for rows that may not be those of the target.
 
+        Parameters
+        ----------
+        target : str
+            Name of the target that the model was adapted to.
+        outlier_share : float
+            Share of outliers among the rows, see `mixda.AdaptedModel.outliers`.
+        percent : callable
+            How to write a share.
 
-def estimate_holds(far: float) -> bool:
-    """Whether an estimate for the target can hold for rows of which this share is far."""
-    return far <= _OTHER_DATA
-
-
-def describe_trust_in_rows(
-    trust: Mapping[str, Any], target: str, far: float, percent: Percent = "{:.0%}".format
-) -> str | None:
-    """Say what `describe_trust` says to rows that may not be those that the estimate is for.
-
-    Examples
-    --------
-    >>> from mixda.model import describe_trust_in_rows
-    >>> print(describe_trust_in_rows({"accuracy": 0.9}, "plant", far=0.01))
-    Estimated without any label of the target: right for 90% of its samples. The estimate is \
-for plant, the target that the model was adapted to, not for other data.
-    >>> print(describe_trust_in_rows({"accuracy": 0.9}, "plant", far=0.4))
-    The accuracy estimated for plant, the target that the model was adapted to, does not hold \
-here: 40% of the rows are far from everything the model knows.
-    """
-    if trust.get("accuracy") is None:
-        return describe_trust(trust, percent)
-    who = f"{target}, the target that the model was adapted to,"
-    if estimate_holds(far):
-        return f"{describe_trust(trust, percent)} The estimate is for {who} not for other data."
-    return (
-        f"The accuracy estimated for {who} does not hold here: {percent(far)} of the rows are far "
-        "from everything the model knows."
-    )
-
-
-def describe_trust(trust: Mapping[str, Any], percent: Percent = "{:.0%}".format) -> str | None:
-    """Say in a sentence or two what `AdaptedModel.trust` or `Trust.to_json()` holds.
-
-    Examples
-    --------
-    >>> from mixda.model import describe_trust
-    >>> describe_trust({"accuracy": 0.9, "reason": "Methods agree."})
-    'Estimated without any label of the target: right for 90% of its samples. Methods agree.'
-    >>> describe_trust({"accuracy": None, "declined": True})
-    'Accuracy on the target not estimated. Adaptation was declined.'
-    """
-    if not trust:
-        return None
-    estimate = "Accuracy on the target not estimated"
-    if trust.get("accuracy") is not None:
-        span = trust_range(trust, percent)
-        estimate = (
-            f"Estimated without any label of the target: right for {percent(trust['accuracy'])} "
-            f"of its samples{f' ({span})' if span else ''}"
+        Examples
+        --------
+        >>> from mixda.model import Trust
+        >>> print(Trust(0.9).sentence_for("plant", outlier_share=0.01))
+        Estimated accuracy 90 %, without target labels. The estimate is for plant, the target of \
+this model, not for other data.
+        >>> print(Trust(0.9).sentence_for("plant", outlier_share=0.4))
+        The accuracy estimated for plant, the target of this model, does not hold for these rows: \
+40 % of them are outliers, far from all data of the model.
+        """
+        if self.accuracy is None:
+            return self.sentence(percent)
+        who = f"{target}, the target of this model,"
+        if self.holds_for(outlier_share):
+            return f"{self.sentence(percent)} The estimate is for {who} not for other data."
+        return (
+            f"The accuracy estimated for {who} does not hold for these rows: "
+            f"{percent(outlier_share)} of them are outliers, far from all data of the model."
         )
-    return f"{estimate}. {trust_reason(trust)}".rstrip()
+
+    def __str__(self) -> str:
+        return self.sentence()
 
 
-def trust_reason(trust: Mapping[str, Any]) -> str:
-    """Return the reason as a sentence; empty if there is none."""
-    reason = str(trust.get("reason") or "").strip().rstrip(".")
-    if not reason and trust.get("declined"):
-        reason = "Adaptation was declined"
-    return reason and f"{reason}."
-
-
-def trust_range(trust: Mapping[str, Any], percent: Percent = "{:.0%}".format) -> str:
-    """Say between what the accuracy is estimated to be; empty if there is no interval.
-
-    Examples
-    --------
-    >>> from mixda.model import trust_range
-    >>> trust_range({"low": 0.88, "high": 0.97, "level": 0.8})
-    'between 88% and 97%, meant to hold 80% of the time'
-    """
-    low, high, level = trust.get("low"), trust.get("high"), trust.get("level")
-    if low is None or high is None:
-        return ""
-    sure = "" if level is None else f", meant to hold {percent(level)} of the time"
-    return f"between {percent(low)} and {percent(high)}{sure}"
+def _check_share(value: Any, name: str) -> None:
+    if value is None:
+        return
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0.0 <= value <= 1.0:
+        raise MixdaError(f"{name} of a trust must be None or from 0 to 1, got {value!r}.")

@@ -1,8 +1,8 @@
-"""Small matplotlib figures of samples, mixtures, domains, dictionaries and predictions.
+"""Matplotlib figures of samples, mixtures, domains, dictionaries and predictions.
 
-Each function returns its axes. Matplotlib is imported when a figure is drawn, never on ``import
-mixda``. Colors come from palettes that color-blind readers can tell apart; gray always means
-"no label". `mixda.report` puts the same pictures on one page, without matplotlib.
+Each function returns its axes. Matplotlib is imported when the first figure is drawn. The palettes
+are suitable for color-blind readers; gray means "no label". `mixda.report` shows the same data
+(`mixda.views`) on one HTML page, without matplotlib.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the figures share: colors, axes, and how a mixture gets its colors."""
+"""Colors, axes and checks that the figures share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
+from mixda.views import default_domain_names, ellipse_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 UNLABELED = "#8a8a8a"
 SOURCE, TARGET = "#545e6b", "#1a5fa0"
-# Okabe and Ito's colors without black, then Tol's dark ones for a second round
+# Okabe and Ito's palette without black, then Tol's muted palette
 PALETTE = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#332288", "#882255", "#999933", "#117733", "#44AA99", "#661100"),
@@ -25,7 +26,7 @@ PALETTE = (
 
 
 def colors(n: int) -> list[str]:
-    """Return `n` colors that color-blind readers can tell apart, as far as `n` allows.
+    """Return `n` distinct colors; up to 12 come from palettes for color-blind readers.
 
     Examples
     --------
@@ -46,7 +47,8 @@ def pyplot() -> Any:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError(
-            "figures need matplotlib, which is not installed; run: pip install 'mixda[report]'"
+            "mixda.plot requires matplotlib, which is not installed. Install it with: "
+            "pip install 'mixda[report]'"
         ) from None
     return plt
 
@@ -59,15 +61,18 @@ def new_axes(ax: Axes | None) -> Axes:
 def check_dims(dims: tuple[int, int], n_features: int) -> tuple[int, int]:
     try:
         i, j = (int(dim) for dim in dims)
-        known = min(i, j) >= 0 and max(i, j) < n_features
+        valid = min(i, j) >= 0 and max(i, j) < n_features
     except (TypeError, ValueError):
-        known = False
-    if not known:
-        raise MixdaError(f"dims must be two features among 0 to {n_features - 1}, got {dims!r}.")
+        valid = False
+    if not valid:
+        raise MixdaError(
+            f"dims must be a pair of feature indices from 0 to {n_features - 1}, got {dims!r}."
+        )
     return i, j
 
 
 def component_colors(m: Mixture, color: str | None = None) -> Array:
+    """Return an RGB color per component: the mean of its classes' colors, or `color`."""
     from matplotlib.colors import to_rgb
 
     if color is not None or m.labels is None:
@@ -76,8 +81,34 @@ def component_colors(m: Mixture, color: str | None = None) -> Array:
     return np.clip(shades, 0.0, 1.0)
 
 
-def plane(ax: Axes) -> Axes:
-    """Leave a plane with equal units and no more ink than it needs."""
+def draw_ellipses(
+    ax: Axes,
+    centers: Array,
+    roots: Array,
+    shades: Array,
+    *,
+    alpha: float,
+    linewidth: float,
+) -> None:
+    """Draw the images of the unit circle under `roots`, shape (K, 2, 2), around the centers."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Ellipse
+
+    for center, size, angle, shade in zip(centers, *ellipse_axes(roots), shades, strict=True):
+        ax.add_patch(
+            Ellipse(
+                center,
+                *(2 * size),
+                angle=angle,
+                facecolor=to_rgba(shade, alpha),
+                edgecolor=to_rgba(shade, 0.9),
+                linewidth=linewidth,
+            )
+        )
+
+
+def style_plane(ax: Axes) -> Axes:
+    """Give the axes equal units and remove what is not needed."""
     ax.set_aspect("equal", adjustable="box")
     ax.autoscale_view()
     ax.spines[["top", "right"]].set_visible(False)
@@ -85,12 +116,15 @@ def plane(ax: Axes) -> Axes:
     return ax
 
 
-def domain_labels(n_domains: int, names: Sequence[str] | None) -> list[str]:
+def domain_labels(
+    n_domains: int, names: Sequence[str] | None, parameter: str = "names"
+) -> list[str]:
+    """Return `names`, or default names, after checking that there is one per domain."""
     if names is None:
-        return [*(f"source {k}" for k in range(1, n_domains)), "target"]
+        return default_domain_names(n_domains)
     if len(names) != n_domains:
         raise MixdaError(
-            f"domain_names must be {n_domains} names, the sources in their order and then the "
-            f"target, got {len(names)}."
+            f"{parameter} must hold {n_domains} names, the sources in order and then the target, "
+            f"got {len(names)}."
         )
     return [str(name) for name in names]

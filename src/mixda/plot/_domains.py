@@ -1,17 +1,26 @@
-"""Figures of several domains at once: a map of them, and all their components in one plane."""
+"""Figures of several domains: a map, and the components of all of them in one plane."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda import views
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
 from mixda.mixture import Mixture
-from mixda.plot._common import SOURCE, TARGET, component_colors, domain_labels, new_axes, pyplot
+from mixda.plot._common import (
+    SOURCE,
+    TARGET,
+    component_colors,
+    domain_labels,
+    draw_ellipses,
+    new_axes,
+    pyplot,
+)
 from mixda.transport import align_labels, check_same_features
 
 if TYPE_CHECKING:
@@ -21,9 +30,9 @@ if TYPE_CHECKING:
 def domain_map(
     mixtures: Sequence[Mixture], ax: Axes | None = None, *, names: Sequence[str] | None = None
 ) -> Axes:
-    r"""Map on which near means similar: distances are :math:`\mathcal{MW}_2`, as far as they fit.
+    r"""Plot the domains such that their distances approximate :math:`\mathcal{MW}_2`.
 
-    The places are those of classical multidimensional scaling of all pairwise distances.
+    The points come from classical multidimensional scaling of the pairwise distances.
 
     Parameters
     ----------
@@ -31,7 +40,7 @@ def domain_map(
         Sources first, target last (drawn as a square).
     ax : matplotlib Axes, optional
     names : sequence of str, optional
-        Their names; by default "source 1" … "target".
+        Names of the domains; by default "source 1" … "target".
 
     Returns
     -------
@@ -43,18 +52,16 @@ def domain_map(
     >>> p, q = (mixda.Mixture([1.0], [[x]], [[1.0]]) for x in (0.0, 3.0))
     >>> ax = mixda.plot.domain_map([p, q], names=["old", "new"])  # doctest: +SKIP
     """
-    from mixda.views import embed_distances, pairwise_distances
-
     check_same_features(mixtures)
     labels = domain_labels(len(mixtures), names)
     ax = new_axes(ax)
-    points, error = embed_distances(pairwise_distances(mixtures))
-    for k, (point, label) in enumerate(zip(points, labels, strict=True)):
-        target = k == len(points) - 1
-        color, marker = (TARGET, "s") if target else (SOURCE, "o")
+    shown = views.domain_map(mixtures, labels)
+    for k, (point, label) in enumerate(zip(shown.points, shown.names, strict=True)):
+        is_target = k == len(shown.points) - 1
+        color, marker = (TARGET, "s") if is_target else (SOURCE, "o")
         ax.scatter(point[0], point[1], color=color, marker=marker, s=45)
         ax.annotate(label, point, xytext=(7, 4), textcoords="offset points")
-    ax.set_title(f"the plane misses {error:.0%} of the distances", fontsize=8, loc="left")
+    ax.set_title(f"error of the distances shown: {shown.error:.0%}", fontsize=8, loc="left")
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.2)
     ax.spines[["top", "right"]].set_visible(False)
@@ -68,15 +75,15 @@ def components(
     names: Sequence[str] | None = None,
     n_stds: float = 1.0,
 ) -> NDArray[Any]:
-    """All components of several mixtures, in the one plane that tells their classes apart best.
+    """Plot the components of several mixtures in the plane that best separates their classes.
 
-    Two features are shown as they are. Of more, the plane is spanned by linear discriminants of
-    the labeled mixtures (at least one is needed), the same for all panels.
+    Two features are shown as they are. With more, the plane is spanned by linear discriminants of
+    the labeled mixtures. All panels show the same plane.
 
     Parameters
     ----------
     mixtures : sequence of Mixture
-        Labeled ones are colored by class, others are gray.
+        Labeled mixtures are colored by class; the others are gray.
     axes : sequence of matplotlib Axes, optional
         One per mixture.
     names : sequence of str, optional
@@ -93,10 +100,6 @@ def components(
     >>> import mixda
     >>> axes = mixda.plot.components([*sources, target])  # doctest: +SKIP
     """
-    from dataclasses import replace
-
-    from mixda.views import common_plane
-
     mixtures = list(mixtures)
     check_same_features(mixtures)
     titles = domain_labels(len(mixtures), names)
@@ -106,10 +109,13 @@ def components(
         for m, labels in zip(mixtures, aligned, strict=True)
     ]
     panels = _panels(axes, len(mixtures))
-    shared = common_plane([m for m in mixtures if m.is_labeled] or mixtures)
+    plane = views.common_plane([m for m in mixtures if m.is_labeled] or mixtures)
     for ax, m, title in zip(panels, mixtures, titles, strict=True):
-        centers, roots = shared.place(m)
-        _ellipses(ax, centers, n_stds * roots, component_colors(m))
+        centers, roots = plane.place(m)
+        shades = component_colors(m)
+        draw_ellipses(ax, centers, n_stds * roots, shades, alpha=0.2, linewidth=1.0)
+        ax.scatter(centers[:, 0], centers[:, 1], s=8, color=shades, zorder=3)
+        ax.autoscale_view()
         ax.set_title(title, fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(length=2.5, labelsize=8)
@@ -128,20 +134,5 @@ def _panels(axes: Sequence[Axes] | None, n: int) -> NDArray[Any]:
         axes = grid.ravel()[:n]
     panels: NDArray[Any] = np.asarray(axes, dtype=object).ravel()
     if panels.shape != (n,):
-        raise MixdaError(f"axes must be {n} matplotlib Axes, one per mixture, got {len(panels)}.")
+        raise MixdaError(f"axes must hold {n} matplotlib Axes, one per mixture, got {len(panels)}.")
     return panels
-
-
-def _ellipses(ax: Axes, centers: Array, roots: Array, shades: Array) -> None:
-    from matplotlib.colors import to_rgba
-    from matplotlib.patches import Ellipse
-
-    values, vectors = np.linalg.eigh(roots)
-    angles = np.degrees(np.arctan2(vectors[:, 1, 0], vectors[:, 0, 0]))
-    for center, size, angle, shade in zip(centers, values, angles, shades, strict=True):
-        face, edge = to_rgba(shade, 0.2), to_rgba(shade, 0.9)
-        ax.add_patch(
-            Ellipse(center, *(2 * size), angle=angle, facecolor=face, edgecolor=edge, linewidth=1)
-        )
-    ax.scatter(centers[:, 0], centers[:, 1], s=8, color=shades, zorder=3)
-    ax.autoscale_view()

@@ -1,11 +1,11 @@
-"""Figures of samples, of mixtures and of the plans between them."""
+"""Figures of samples, mixtures and transport plans."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice, check_X
@@ -14,9 +14,11 @@ from mixda.plot._common import (
     check_dims,
     colors,
     component_colors,
+    draw_ellipses,
     new_axes,
-    plane,
+    style_plane,
 )
+from mixda.views import feature_plane, order_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,17 +37,17 @@ def samples(
     size: float = 6.0,
     alpha: float = 0.5,
 ) -> Axes:
-    """Scatter of samples, colored by class, gray without labels.
+    """Plot samples, colored by class, or gray without labels.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
     y : array-like of shape (n,), optional
-        Class of every sample.
+        Class of each sample.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default a new figure.
     classes : array-like of shape (nc,), optional
-        All class names in the order of their colors; by default those of `y`, sorted.
+        All classes, in the order of the colors; by default the sorted classes of `y`.
     dims : pair of int
         The two features to show.
     size, alpha : float
@@ -72,7 +74,7 @@ def samples(
         for name, color in zip(names, colors(len(names)), strict=True):
             rows = y == name
             ax.scatter(X[rows, i], X[rows, j], color=color, label=str(name), **style)
-    return plane(ax)
+    return style_plane(ax)
 
 
 def mixture(
@@ -84,11 +86,11 @@ def mixture(
     alpha: float = 0.22,
     color: str | None = None,
 ) -> Axes:
-    """Ellipses of a mixture's components, colored by class, gray without labels.
+    """Plot the components of a mixture as ellipses, colored by class, or gray without labels.
 
-    An ellipse is `n_stds` standard deviations wide on each side of a mean; the area of the dot in
-    its middle is proportional to the component's weight. A component with a soft label has the
-    average of its classes' colors.
+    The half-axes of an ellipse are `n_stds` standard deviations; the area of the dot at its center
+    is proportional to the component's weight. The color of a component with a soft label is the
+    average of the colors of its classes.
 
     Parameters
     ----------
@@ -99,9 +101,9 @@ def mixture(
     n_stds : float
         Half-axes of an ellipse, in standard deviations.
     alpha : float
-        Opacity of the inside of an ellipse.
+        Opacity of the ellipses.
     color : str, optional
-        One color for all components instead of those of the classes.
+        Color of all components, instead of the colors of the classes.
 
     Returns
     -------
@@ -114,32 +116,20 @@ def mixture(
     >>> ax = mixda.plot.mixture(p)  # doctest: +SKIP
     """
     ax = new_axes(ax)
-    from matplotlib.colors import to_rgba
-    from matplotlib.patches import Ellipse
-
-    i, j = check_dims(dims, m.n_features)
+    plane = feature_plane(m.n_features, check_dims(dims, m.n_features))
+    centers, roots = plane.place(m)
     shades = component_colors(m, color)
-    for center, std, shade in zip(m.means, m.stds, shades, strict=True):
-        ax.add_patch(
-            Ellipse(
-                (center[i], center[j]),
-                *(2.0 * n_stds * std[[i, j]]),
-                facecolor=to_rgba(shade, alpha),
-                edgecolor=to_rgba(shade, 0.9),
-                linewidth=1.2,
-            )
-        )
-    areas = 22.0 * m.weights * m.n_components
+    draw_ellipses(ax, centers, n_stds * roots, shades, alpha=alpha, linewidth=1.2)
     ax.scatter(
-        m.means[:, i],
-        m.means[:, j],
-        s=areas,
+        centers[:, 0],
+        centers[:, 1],
+        s=22.0 * m.weights * m.n_components,
         color=shades,
         zorder=3,
         edgecolor="white",
         linewidths=0.5,
     )
-    return plane(ax)
+    return style_plane(ax)
 
 
 def plan(
@@ -151,7 +141,7 @@ def plan(
     kind: str = "lines",
     dims: tuple[int, int] = (0, 1),
 ) -> Axes:
-    """Transport plan between two mixtures, as lines in the plane or as a matrix.
+    """Plot a transport plan between two mixtures, as lines or as a matrix.
 
     Parameters
     ----------
@@ -160,9 +150,9 @@ def plan(
     p, q : Mixture
     ax : matplotlib Axes, optional
     kind : {"lines", "matrix"}
-        "lines" joins the components that exchange mass, thicker for more, over the ellipses of
-        both; "matrix" shows the plan itself with the components of `p` as rows, grouped by class,
-        and those of `q` as columns.
+        "lines" connects components that exchange mass, with a width that grows with the mass, on
+        top of both mixtures. "matrix" shows the plan itself: the components of `p` as rows,
+        grouped by class, and those of `q` as columns.
     dims : pair of int
         The two features that "lines" shows.
 
@@ -179,8 +169,9 @@ def plan(
     check_choice(kind, "kind", ("lines", "matrix"))
     if result.plan.shape != (p.n_components, q.n_components):
         raise MixdaError(
-            f"the plan has shape {result.plan.shape}, but the mixtures have {p.n_components} and "
-            f"{q.n_components} components; give the mixtures it was computed for, in their order."
+            f"result.plan has shape {result.plan.shape}, but p and q have {p.n_components} and "
+            f"{q.n_components} components. Pass the mixtures that the plan was computed for, in "
+            "the same order."
         )
     ax = new_axes(ax)
     return (
@@ -207,38 +198,28 @@ def _plan_lines(plan: Array, p: Mixture, q: Mixture, ax: Axes, dims: tuple[int, 
             zorder=2,
             solid_capstyle="round",
         )
-    return plane(ax)
+    return style_plane(ax)
 
 
 def _plan_matrix(plan: Array, p: Mixture, q: Mixture, ax: Axes) -> Axes:
-    from mixda.views import along_diagonal
-
-    rows, columns = _by_class(p), _by_class(q)
-    if q.labels is None:
-        columns = along_diagonal(plan, rows)
-    image = ax.imshow(plan[np.ix_(rows, columns)], cmap="Blues", vmin=0.0, aspect="auto")
-    for order, m, place in ((rows, p, "y"), (columns, q, "x")):
-        _strip(ax, component_colors(m)[order], place)
+    ordered = order_plan(plan, p.labels, q.labels)
+    image = ax.imshow(ordered.mass, cmap="Blues", vmin=0.0, aspect="auto")
+    _draw_strip(ax, component_colors(p)[ordered.rows], "y")
+    _draw_strip(ax, component_colors(q)[ordered.columns], "x")
     ax.set(xticks=[], yticks=[], xlabel="components of q", ylabel="components of p")
     ax.figure.colorbar(image, ax=ax, label="mass", shrink=0.8)
     return ax
 
 
-def _by_class(m: Mixture) -> NDArray[np.intp]:
-    if m.labels is None:
-        return np.arange(m.n_components)
-    return np.argsort(m.labels.argmax(axis=1), kind="stable")
-
-
-def _strip(ax: Axes, shades: Array, place: str) -> None:
-    """Draw the colors of the components along one side of the matrix."""
+def _draw_strip(ax: Axes, shades: Array, axis: str) -> None:
+    """Draw the colors of the components along the left ("y") or upper ("x") side."""
     from matplotlib.patches import Rectangle
 
     width = 0.03
-    transform = ax.get_yaxis_transform() if place == "y" else ax.get_xaxis_transform()
+    transform = ax.get_yaxis_transform() if axis == "y" else ax.get_xaxis_transform()
     for k, shade in enumerate(shades):
-        corner = (-width, k - 0.5) if place == "y" else (k - 0.5, 1.0)
-        size = (width, 1.0) if place == "y" else (1.0, width)
+        corner = (-width, k - 0.5) if axis == "y" else (k - 0.5, 1.0)
+        size = (width, 1.0) if axis == "y" else (1.0, width)
         ax.add_patch(
             Rectangle(corner, *size, transform=transform, color=shade, clip_on=False, linewidth=0)
         )

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mixda import views
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_array, check_names, check_X
 from mixda.plot._common import SOURCE, TARGET, domain_labels, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_MAX_CLASSES_WITH_COUNTS = 15
 
 
 def class_proportions(
@@ -23,7 +26,9 @@ def class_proportions(
     classes: ArrayLike | None = None,
     names: Sequence[str] | None = None,
 ) -> Axes:
-    """Share of every class in every domain, a row per class: rings are sources, squares the target.
+    """Plot the proportion of each class in each domain.
+
+    Circles are sources, squares are the target.
 
     Parameters
     ----------
@@ -48,15 +53,16 @@ def class_proportions(
     labels = domain_labels(len(table), names)
     ticks = np.arange(table.shape[1]) if classes is None else check_names(classes, "classes")
     if len(ticks) != table.shape[1]:
-        raise MixdaError(f"classes must be {table.shape[1]} names, got {len(ticks)}.")
+        raise MixdaError(f"classes must hold {table.shape[1]} names, got {len(ticks)}.")
+    shown = views.ClassProportions(tuple(str(name) for name in ticks), table[:-1], table[-1])
     ax = new_axes(ax)
-    rows = np.arange(table.shape[1])
-    for k, row in enumerate(table[:-1]):
-        ax.scatter(row, rows, facecolor="none", edgecolor=SOURCE, label=labels[k])
-    ax.scatter(table[-1], rows, color=TARGET, marker="s", label=labels[-1], zorder=3)
-    ax.set_yticks(rows, [str(name) for name in ticks])
+    rows = np.arange(len(shown.classes))
+    for label, source in zip(labels, shown.sources, strict=False):
+        ax.scatter(source, rows, facecolor="none", edgecolor=SOURCE, label=label)
+    ax.scatter(shown.target, rows, color=TARGET, marker="s", label=labels[-1], zorder=3)
+    ax.set_yticks(rows, shown.classes)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1.08 * table.max()), xlabel="share of the domain")
+    ax.set(xlim=(0, 1.08 * shown.largest), xlabel="proportion of the domain")
     ax.grid(axis="x", alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=8)
@@ -66,15 +72,15 @@ def class_proportions(
 def certainty(
     proba: ArrayLike, ax: Axes | None = None, *, bins: Sequence[float] | None = None
 ) -> Axes:
-    """How many samples got their class with how much probability.
+    """Plot a histogram of the probabilities of the predicted classes.
 
     Parameters
     ----------
     proba : array-like of shape (n, nc)
-        ``predict_proba`` of the samples.
+        Output of ``predict_proba``.
     ax : matplotlib Axes, optional
     bins : sequence of float, optional
-        Edges of the steps, from 0 to 1; by default tenths.
+        Edges of the bins, increasing; by default 0, 0.1, …, 1.
 
     Returns
     -------
@@ -86,9 +92,13 @@ def certainty(
     >>> ax = mixda.plot.certainty([[0.9, 0.1], [0.4, 0.6]])  # doctest: +SKIP
     """
     best = check_X(proba, "proba").max(axis=1)
-    edges = np.linspace(0, 1, 11) if bins is None else np.asarray(bins, dtype=float)
+    edges = np.linspace(0, 1, 11) if bins is None else check_array(bins, "bins", ndim=1)
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise MixdaError(f"bins must be at least two increasing numbers, got {bins!r}.")
+    shown = views.certainty_bins(best, edges.tolist())
     ax = new_axes(ax)
-    ax.hist(best, edges.tolist(), color=SOURCE, edgecolor="white")
+    counts = [b.n_samples for b in shown]
+    ax.bar(edges[:-1], counts, np.diff(edges), align="edge", color=SOURCE, edgecolor="white")
     ax.set(xlabel="probability of the predicted class", ylabel="samples")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -101,14 +111,16 @@ def confusion(
     *,
     classes: ArrayLike | None = None,
 ) -> Axes:
-    """Confusion matrix: rows are true classes, columns predicted ones, shades shares of a row.
+    """Plot a confusion matrix: true classes as rows, predicted classes as columns.
+
+    The shade of a cell is its share of the row.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n,)
     ax : matplotlib Axes, optional
     classes : array-like of shape (nc,), optional
-        All classes in their order; by default those of both arguments, sorted.
+        All classes, in order; by default the sorted classes of `y_true` and `y_pred`.
 
     Returns
     -------
@@ -119,20 +131,23 @@ def confusion(
     >>> import mixda
     >>> ax = mixda.plot.confusion(["a", "b"], ["a", "a"])  # doctest: +SKIP
     """
-    from mixda.views import confusion_counts, label_codes
-
-    truth, guess = check_names(y_true, "y_true"), check_names(y_pred, "y_pred")
-    if len(truth) != len(guess):
-        raise MixdaError(f"y_true has {len(truth)} labels, but y_pred has {len(guess)}.")
-    both = np.unique(np.concatenate([truth, guess]))  # numbers become texts if the other has texts
+    true, predicted = check_names(y_true, "y_true"), check_names(y_pred, "y_pred")
+    if len(true) != len(predicted):
+        raise MixdaError(
+            f"y_true and y_pred must have the same length, got {len(true)} and {len(predicted)}."
+        )
+    both = np.unique(np.concatenate([true, predicted]))  # text if one of them is text
     names = both if classes is None else check_names(classes, "classes")
-    (true, unknown), (said, strange) = label_codes(truth, names), label_codes(guess, names)
-    if unknown or strange:
-        raise MixdaError(f"classes does not hold {(unknown + strange)[0]!r}; name all that occur.")
-    counts = confusion_counts(true, said, len(names))
+    codes, not_listed = views.label_codes(predicted, names)
+    shown = views.confusion(true, codes, names)
+    not_listed += shown.unknown
+    if not_listed:
+        raise MixdaError(
+            f"classes does not contain {not_listed[0]!r}. Pass all classes that occur."
+        )
     ax = new_axes(ax)
-    ax.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), "Blues", vmin=0, vmax=1)
-    _numbers(ax, counts)
+    ax.imshow(shown.row_shares, "Blues", vmin=0, vmax=1)
+    _write_counts(ax, shown)
     ticks = [str(name) for name in names]
     ax.set_xticks(range(len(names)), ticks, rotation=90 if max(map(len, ticks)) > 3 else 0)
     ax.set_yticks(range(len(names)), ticks)
@@ -140,12 +155,12 @@ def confusion(
     return ax
 
 
-def _numbers(ax: Axes, counts: NDArray[np.intp]) -> None:
+def _write_counts(ax: Axes, shown: views.Confusion) -> None:
     """Write the counts into the cells, unless there are too many to read."""
-    if len(counts) > 15:
+    if len(shown.counts) > _MAX_CLASSES_WITH_COUNTS:
         return
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    for (i, j), count in np.ndenumerate(counts):
+    shares = shown.row_shares
+    for (i, j), count in np.ndenumerate(shown.counts):
         if count:
             shade = "white" if shares[i, j] > 0.5 else "black"
             ax.text(j, i, str(count), ha="center", va="center", color=shade, fontsize=8)

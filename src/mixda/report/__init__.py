@@ -1,6 +1,6 @@
-"""One self-contained HTML page about an adapted model: no network, no dependency of its own.
+"""A self-contained HTML report of an adapted model, without network access or dependencies.
 
-Figures are inline SVG with a text alternative and a table; the only script moves a slider.
+Figures are inline SVG, each with a text alternative and a table. The only script moves a slider.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ def write_report(
     row_numbers: Any = None,
     n_dropped: int = 0,
 ) -> Path:
-    """Write a report of `model` to `path`, one HTML page that needs no other file.
+    """Write a report of `model` as a single, self-contained HTML page.
 
-    The page says in words what was adapted to what, how far apart the domains are and how far to
-    trust the result; then it shows the domains, the components, the transport plan, the learning
-    and the settings. The same model gives the same bytes.
+    The page summarizes what was adapted, how far apart the domains are and how reliable the result
+    is. It then shows the domains, the components, the transport plan, the predictions, the training
+    and the settings. The output is deterministic.
 
     Parameters
     ----------
     model : AdaptedModel
     path : str or Path
-        Customarily ``.html``; written atomically.
+        Output file, usually ``.html``. It is written atomically.
     X : array-like or DataFrame of shape (n, d), optional
-        Samples of the target: adds predicted proportions, certainty and the least certain rows.
+        Samples to predict. Adds predicted proportions, confidence and the least certain rows.
     y : array-like of shape (n,), optional
-        Their labels: adds accuracy and the confusion matrix. They change nothing else.
+        Their labels. Adds accuracy and the confusion matrix; the model does not use them.
     title : str, optional
-        Title of the page; by default "Adapting to" and the name of the target.
+        Title of the page; by default "Adaptation to" and the name of the target.
     row_numbers : array-like of int of shape (n,), optional
-        Where the rows of `X` stand in the user's file, from 1; by default 1, 2, ….
+        Numbers of the rows of `X` in the user's file, from 1; by default 1, 2, ….
     n_dropped : int
-        Rows of that file that are not in `X`, as a value was missing.
+        Number of rows of that file that are not in `X` because of missing values.
 
     Returns
     -------
     Path
-        Where the page is.
+        Path of the page.
 
     Examples
     --------

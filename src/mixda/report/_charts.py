@@ -1,29 +1,29 @@
-"""The charts of domains and of learning: map, coordinates, curves, panels of components, plan."""
+"""SVG charts of domains, coordinates, learning curves, components and transport plans."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixda._core.validation import Array
 from mixda.mixture import Mixture
 from mixda.report._facts import Facts
 from mixda.report._html import Markup, chart, cut, join, label, matrix, percent, significant, tag
-from mixda.report._marks import UNLABELED, color_class, mark, top_classes
-from mixda.report._scales import Scale, View, scale_for
-from mixda.views import along_diagonal
+from mixda.report._marks import color_class, mark
+from mixda.report._scales import Scale, Window, scale_for
+from mixda.views import UNLABELED, Coordinates, Curves, OrderedPlan, most_probable_classes
 
 WIDTH = 360.0
-MOST_COMPONENTS = 120  # drawn per panel, the heaviest; the rest would only hide each other
-_MOST_CELLS = 2500
-SOFT = 0.9  # a component whose best class has less is drawn with a dashed outline
+HARD_LABEL = 0.9  # components whose class is less probable have a dashed outline
+_MAX_COMPONENTS = 120  # per panel
+_MAX_PLAN_CELLS = 2500
+_MAX_CURVE_POINTS = 300
 
 
 def domain_map(facts: Facts) -> Markup:
-    """Return the map of the domains: near on paper means near in MW2."""
-    n, points = facts.n_sources, facts.points
+    """Draw the map of the domains, whose distances approximate MW2."""
+    n, points = facts.n_sources, facts.domain_map.points
     size = float(np.ptp(points, axis=0).max()) or 1.0
     height = 90.0 + 210.0 * min(float(np.ptp(points[:, 1])) / size, 0.9)
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
@@ -36,8 +36,8 @@ def domain_map(facts: Facts) -> Markup:
         shapes.append(tag("line", x1=x[n], y1=y[n], x2=x[-1], y2=y[-1], class_="link"))
     for k in range(len(points)):
         shapes.append(_domain_mark(k, n, float(x[k]), float(y[k])))
-    shapes += _names_beside(facts, x, y, height)
-    return chart("Map of the domains", _map_words(facts), (WIDTH, total), *shapes)
+    shapes += _domain_names(facts, x, y, height)
+    return chart("Map of the domains", _map_description(facts), (WIDTH, total), *shapes)
 
 
 def _domain_mark(k: int, n_sources: int, x: float, y: float) -> Markup:
@@ -48,8 +48,8 @@ def _domain_mark(k: int, n_sources: int, x: float, y: float) -> Markup:
     return tag("circle", cx=x, cy=y, r="9", class_="adapted")
 
 
-def _names_beside(facts: Facts, x: Array, y: Array, height: float) -> list[Markup]:
-    """Names next to the points; the later of two that would overlap moves down."""
+def _domain_names(facts: Facts, x: Array, y: Array, height: float) -> list[Markup]:
+    """Write the names next to the points; names that would overlap move down."""
     texts = []
     taken = [(float(b) + 4, float(a) - 6, float(a) + 6) for a, b in zip(x, y, strict=True)]
     for k in np.argsort(y, kind="stable"):
@@ -63,30 +63,30 @@ def _names_beside(facts: Facts, x: Array, y: Array, height: float) -> list[Marku
         taken.append((line, left, left + span))
         attributes = {"class_": "strong"} if k >= facts.n_sources else {}
         anchor = "start" if right else "end"
-        place = float(x[k] + 13 if right else x[k] - 13)
-        texts.append(label(place, min(line, height - 4), name, text_anchor=anchor, **attributes))
+        start = float(x[k] + 13 if right else x[k] - 13)
+        texts.append(label(start, min(line, height - 4), name, text_anchor=anchor, **attributes))
     return texts
 
 
 def _ruler(facts: Facts, unit: float, height: float) -> Markup:
-    """Draw the distance between two classes, which is what "far" is measured by."""
-    length = facts.gap * unit
+    """Draw the distance between two classes as a scale bar."""
+    length = facts.class_gap * unit
     if not 12 <= length <= WIDTH - 40:
         return Markup("")
     y = height + 20
     return tag(
         "g",
         tag("path", d=f"M16 {y - 3:.0f}v6m0-3h{length:.1f}m0-3v6", class_="ruler"),
-        label(16.0, y - 8, "between two classes", class_="dim"),
+        label(16.0, y - 8, "distance between two classes", class_="dim"),
     )
 
 
-def name_room(names: Sequence[str], most: int) -> float:
-    """Return the width of the longest name when cut to so many characters (at 12 pixels)."""
-    return 7.2 * max(min(len(name), most) for name in names) + 4
+def name_width(names: Sequence[str], max_length: int) -> float:
+    """Return the width in pixels of the longest name, cut to `max_length` characters."""
+    return 7.2 * max(min(len(name), max_length) for name in names) + 4
 
 
-def _map_words(facts: Facts) -> str:
+def _map_description(facts: Facts) -> str:
     n = facts.n_sources
     parts = [f"{facts.names[k]} {significant(float(facts.distances[k, n]))}" for k in range(n)]
     text = f"Distances to {facts.target_name}: {', '.join(parts)}"
@@ -95,34 +95,33 @@ def _map_words(facts: Facts) -> str:
     return f"{text}."
 
 
-def coordinates(facts: Facts) -> Markup:
-    """Return a bar for every domain and atom."""
-    dictionary = facts.model.dictionary
-    lam = np.asarray(dictionary.coordinates)  # type: ignore[union-attr]
-    rows, columns = lam.shape
-    names = facts.names[:rows]
-    left, row = name_room(names, 13) + 16, 24.0
+def coordinates(shown: Coordinates) -> Markup:
+    """Draw a bar per domain and atom."""
+    values = shown.values
+    rows, columns = values.shape
+    left, row = name_width(shown.domains, 13) + 16, 24.0
     width = max((WIDTH - left) / columns, 62.0)
     total, height = left + width * columns, 26.0 + row * rows
     shapes = []
-    for c in range(columns):
-        shapes.append(label(left + c * width, 14.0, f"atom {c + 1}", class_="dim"))
-    for k, name in enumerate(names):
+    for c, atom in enumerate(shown.atoms):
+        shapes.append(label(left + c * width, 14.0, atom, class_="dim"))
+    for k, name in enumerate(shown.domains):
         y = 24.0 + row * k
         strong = {"class_": "strong"} if k == rows - 1 else {}
         shapes.append(label(left - 8, y + 13, cut(name, 13), text_anchor="end", **strong))
         for c in range(columns):
-            x, length = left + c * width, float(lam[k, c]) * (width - 46)
+            x, length = left + c * width, float(values[k, c]) * (width - 46)
             kind = "bar accent" if k == rows - 1 else "bar"
             shapes.append(tag("rect", x=x, y=y + 2, width=max(length, 1), height="14", class_=kind))
-            shapes.append(label(x + length + 4, y + 13, percent(float(lam[k, c])), class_="dim"))
-    words = f"How much of each of {columns} atoms is in each of {rows} domains."
+            shapes.append(label(x + length + 4, y + 13, percent(float(values[k, c])), class_="dim"))
+    words = f"Weights of {columns} atoms in {rows} domains."
     wide = {"style": f"min-width:{total:.0f}px"} if total > WIDTH else {}
     return chart("Barycentric coordinates", words, (total, height), *shapes, **wide)
 
 
-def curves(facts: Facts, values: Array, total: Array | None, title: str) -> Markup:
-    """Return curves over the iterations: the sum, the target, and the sources in the back."""
+def curves(shown: Curves) -> Markup:
+    """Draw curves over the iterations: the sources, the target and the sum in front of them."""
+    values, total = shown.values, shown.total
     left, right, top, bottom, height = 46.0, WIDTH - 14, 10.0, 150.0, 182.0
     steps = len(values)
     everything = values.ravel() if total is None else np.concatenate([values.ravel(), total])
@@ -130,18 +129,17 @@ def curves(facts: Facts, values: Array, total: Array | None, title: str) -> Mark
     x = Scale(0, max(steps - 1, 1), left, right)
     shapes = [*_y_axis(y, left, right), *_x_axis(x, bottom)]
     shapes.append(label((left + right) / 2, height - 2, "iteration", text_anchor="middle"))
-    for k in range(values.shape[1] - 1):
-        shapes.append(_curve(values[:, k], x, y, "line", facts.names[k]))
-    shapes.append(_curve(values[:, -1], x, y, "line goal", facts.target_name))
+    for k, name in enumerate(shown.domains):
+        kind = "line goal" if k == len(shown.domains) - 1 else "line"
+        shapes.append(_curve(values[:, k], x, y, kind, name))
     if total is not None:
         shapes.append(_curve(total, x, y, "line sum", "sum"))
     first, last = (values[0, -1], values[-1, -1]) if total is None else (total[0], total[-1])
-    what = "target" if total is None else "sum"
     words = (
-        f"{what}: from {significant(float(first))} to {significant(float(last))} "
-        f"in {steps - 1} steps."
+        f"{'Target' if total is None else 'Sum'}: from {significant(float(first))} to "
+        f"{significant(float(last))} in {steps - 1} iterations."
     )
-    return chart(title, words, (WIDTH, height), *shapes)
+    return chart(shown.title, words, (WIDTH, height), *shapes)
 
 
 def _y_axis(y: Scale, left: float, right: float) -> list[Markup]:
@@ -162,29 +160,30 @@ def _x_axis(x: Scale, bottom: float) -> list[Markup]:
 
 
 def _curve(values: Array, x: Scale, y: Scale, kind: str, name: str) -> Markup:
-    stride = max(1, len(values) // 300)
+    stride = max(1, len(values) // _MAX_CURVE_POINTS)
     steps = sorted({*range(0, len(values), stride), len(values) - 1})
     points = " ".join(f"{x(k):.1f},{y(float(values[k])):.1f}" for k in steps)
     return tag("polyline", tag("title", name), points=points, class_=kind)
 
 
-def panel(m: Mixture, view: View, title: str, classes: tuple[str, ...], side: float) -> Markup:
-    """Return the components of one mixture as ellipses with the marks of their classes."""
-    heavy = heaviest(m)
-    words = f"{len(heavy)} of {m.n_components} components" + (
-        "" if m.labels is None else f", classes {', '.join(sorted(_present(m, classes))[:12])}"
-    )
-    shapes = components(m, view, side, heavy)
+def panel(m: Mixture, window: Window, title: str, classes: tuple[str, ...], side: float) -> Markup:
+    """Draw the components of a mixture as ellipses with the marks of their classes."""
+    chosen = heaviest_components(m)
+    words = f"{len(chosen)} of {m.n_components} components"
+    if m.labels is not None:
+        present = {classes[k] for k in m.labels.argmax(axis=1)}
+        words += f", classes {', '.join(sorted(present)[:12])}"
+    shapes = components(m, window, side, chosen)
     return chart(title, words, (side, side), shapes, class_="panel")
 
 
-def components(m: Mixture, view: View, side: float, chosen: Sequence[int]) -> Markup:
-    """Return one ellipse and one mark per chosen component, the lightest in front."""
-    centers, roots = view.place(m, side)
-    tops = top_classes(m.labels, m.n_components)
+def components(m: Mixture, window: Window, side: float, chosen: Sequence[int]) -> Markup:
+    """Draw an ellipse and a mark per chosen component."""
+    centers, roots = window.place(m, side)
+    tops = most_probable_classes(m.labels, m.n_components).tolist()
     ellipses, marks = [], []
     for k in chosen:
-        soft = m.labels is not None and m.labels[k].max() < SOFT
+        soft = m.labels is not None and m.labels[k].max() < HARD_LABEL
         x, y = centers[k]
         ellipses.append(
             tag(
@@ -198,65 +197,50 @@ def components(m: Mixture, view: View, side: float, chosen: Sequence[int]) -> Ma
     return join([tag("g", *ellipses), tag("g", *marks)])
 
 
-def heaviest(m: Mixture) -> list[int]:
-    """Return the components to draw, in their order."""
-    order = np.argsort(-m.weights, kind="stable")[:MOST_COMPONENTS]
+def heaviest_components(m: Mixture) -> list[int]:
+    """Return the indices of the components to draw, in increasing order."""
+    order = np.argsort(-m.weights, kind="stable")[:_MAX_COMPONENTS]
     return sorted(int(k) for k in order)
 
 
-def _present(m: Mixture, classes: tuple[str, ...]) -> set[str]:
-    return {classes[k] for k in top_classes(m.labels, m.n_components) if k != UNLABELED}
-
-
-def plan(facts: Facts) -> Markup:
-    """Return the transport plan: rows grouped by class, columns in the order of what they get."""
-    mass = np.asarray(facts.plan)
-    rows, columns = plan_order(facts)
-    left, top = name_room(facts.classes, 12) + 17, 22.0
+def plan(facts: Facts, ordered: OrderedPlan) -> Markup:
+    """Draw the transport plan as a matrix with rows grouped by class."""
+    mass = ordered.mass
+    left, top = name_width(facts.classes, 12) + 17, 22.0
     side = min(WIDTH - left - 8, 290.0)
     cell = side / mass.shape[1], min(max(side / mass.shape[0], 0.0), 3 * side / mass.shape[1])
     height = cell[1] * mass.shape[0]
-    shown = mass[np.ix_(rows, columns)]
-    largest = float(shown.max()) or 1.0
-    flat = np.argsort(-shown, axis=None, kind="stable")[:_MOST_CELLS]
+    largest = float(mass.max()) or 1.0
+    flat = np.argsort(-mass, axis=None, kind="stable")[:_MAX_PLAN_CELLS]
     shapes = [tag("rect", x=left, y=top, width=side, height=height, class_="frame")]
-    for i, j in sorted(np.unravel_index(k, shown.shape) for k in flat):
-        share = float(shown[i, j]) / largest
+    for i, j in sorted(np.unravel_index(k, mass.shape) for k in flat):
+        share = float(mass[i, j]) / largest
         if share < 0.01:
             continue
-        place = {"x": round(left + float(j) * cell[0], 2), "y": round(top + float(i) * cell[1], 2)}
+        corner = {"x": round(left + float(j) * cell[0], 2), "y": round(top + float(i) * cell[1], 2)}
         width, tall = round(cell[0], 2), round(cell[1], 2)
         shade = round(0.2 + 0.8 * share, 2)
-        shapes.append(tag("rect", **place, width=width, height=tall, class_="h", opacity=shade))
-    shapes += _bands(facts, rows, (left, top), (side, cell[1]))
+        shapes.append(tag("rect", **corner, width=width, height=tall, class_="h", opacity=shade))
+    shapes += _class_bands(facts, ordered, (left, top), (side, cell[1]))
     middle = left + side / 2
     name = cut(facts.target_name, 24)
     shapes.append(label(middle, 14.0, f"components of {name}", text_anchor="middle", class_="dim"))
     words = (
-        f"Mass from {mass.shape[0]} labeled components, by class, to {mass.shape[1]} components "
-        f"of {facts.target_name}."
+        f"Mass sent from {mass.shape[0]} labeled components, grouped by class, to {mass.shape[1]} "
+        f"components of {facts.target_name}."
     )
     return chart("Transport plan", words, (WIDTH, top + height + 6), *shapes)
 
 
-def plan_order(facts: Facts) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Order of rows by class, and of columns so that a good plan lies along the diagonal."""
-    mass, source = np.asarray(facts.plan), facts.plan_rows
-    tops = np.array(top_classes(None if source is None else source.labels, len(mass)))
-    rows = np.argsort(tops, kind="stable")
-    return rows, along_diagonal(mass, rows)
-
-
-def _bands(
-    facts: Facts, rows: NDArray[np.intp], corner: tuple[float, float], size: tuple[float, float]
+def _class_bands(
+    facts: Facts, ordered: OrderedPlan, corner: tuple[float, float], size: tuple[float, float]
 ) -> list[Markup]:
-    """Names and borders of the classes along the left side."""
-    source = facts.plan_rows
-    if source is None or source.labels is None:
+    """Draw the names and borders of the classes along the left side."""
+    tops = ordered.row_classes
+    if (tops == UNLABELED).any():
         return []
     left, top = corner
     width, tall = size
-    tops = np.array(top_classes(source.labels, source.n_components))[rows]
     shapes, last = [], -20.0
     for k in np.unique(tops):
         inside = np.flatnonzero(tops == k)

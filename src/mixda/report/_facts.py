@@ -1,4 +1,4 @@
-"""Everything a report says, computed once from a model and, if given, samples of the target."""
+"""The numbers of a report, computed once from a model and, if given, samples of the target."""
 
 from __future__ import annotations
 
@@ -15,77 +15,98 @@ from mixda.model import AdaptedModel
 from mixda.report._html import cut
 from mixda.transport import transport_plan
 from mixda.views import (
+    Confusion,
+    DomainMap,
+    OrderedPlan,
     Plane,
     class_gap,
     common_plane,
-    confusion_counts,
-    embed_distances,
+    confusion,
+    domain_map,
     interpolation_frames,
-    label_codes,
-    pairwise_distances,
+    order_plan,
     wilson_interval,
 )
 
-_ROWS = 65_536  # of X at a time, so that the temporaries of a prediction stay small
-_FRAMES = 8  # from the target's coordinates to an atom …
-_FEW_FRAMES, _LARGE = 3, 20_000  # … or fewer, for K · d beyond this
+_ROWS_PER_BLOCK = 65_536  # bounds the memory of a prediction
+_N_FRAMES = 8  # between the target and an atom
+_N_FRAMES_LARGE, _LARGE_MIXTURE = 3, 20_000  # fewer frames if K · d exceeds this
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What the model says of the given samples, and what their labels say of the model."""
+    """Predictions for the given samples, and how they compare with the labels if given."""
 
-    first: NDArray[np.intp]
+    first: NDArray[np.intp]  # most probable class
     second: NDArray[np.intp]
-    probability: Array  # of the first class
-    runner_up: Array  # of the second class
-    far: NDArray[np.bool_]
-    shares: Array  # of the samples, per class
-    numbers: NDArray[np.intp]  # of the rows in the user's data, from 1
-    n_dropped: int = 0  # rows there that are not among the samples
-    truth: NDArray[np.intp] | None = None  # codes; beyond the model's classes: unknown to it
-    confusion: NDArray[np.intp] | None = None
-    unknown: tuple[str, ...] = ()  # classes of y that the model does not know
+    probability: Array  # of the most probable class
+    second_probability: Array
+    outlier: NDArray[np.bool_]
+    proportions: Array  # predicted, per class
+    row_numbers: NDArray[np.intp]  # in the user's data, from 1
+    n_dropped: int = 0  # rows of the user's data that are not among the samples
+    confusion: Confusion | None = None  # None without labels
 
     def __len__(self) -> int:
         return len(self.first)
 
     @property
-    def hits(self) -> int:
-        """Number of samples that got their own class."""
-        return int(np.sum(self.truth == self.first))
+    def correct(self) -> NDArray[np.bool_] | None:
+        """Whether each prediction is correct; None without labels."""
+        return None if self.confusion is None else self.confusion.codes == self.first
+
+    @property
+    def n_correct(self) -> int:
+        """Number of correct predictions."""
+        return 0 if self.correct is None else int(self.correct.sum())
 
     @property
     def accuracy(self) -> float:
-        """Share of the samples that got their own class."""
-        return self.hits / len(self)
+        """Fraction of correct predictions."""
+        return self.n_correct / len(self)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Range of that share in more samples of the same kind (95 %)."""
-        return wilson_interval(self.hits, len(self))
+        """95 % confidence interval of the accuracy (Wilson)."""
+        return wilson_interval(self.n_correct, len(self))
+
+    @property
+    def true_proportions(self) -> Array | None:
+        """Proportion of each class of the model among the labels; None without labels."""
+        if self.confusion is None:
+            return None
+        counts = self.confusion.counts.sum(axis=1)[: len(self.confusion.classes)]
+        proportions: Array = counts / len(self)
+        return proportions
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """The numbers of a report. Domains are in the order sources, target, reconstruction."""
+    """The numbers of a report. Domains are ordered: sources, target, adapted mixture."""
 
     model: AdaptedModel
     classes: tuple[str, ...]
     sources: tuple[Mixture, ...]  # labels in the order of the model's classes
-    source_shares: Array  # of each class among the samples of each source, shape (N, nc)
+    source_proportions: Array  # of the classes in each source, shape (N, nc)
     target: Mixture
     adapted: Mixture | None
-    names: tuple[str, ...]
-    distances: Array
-    points: Array  # on the map
-    map_error: float
-    gap: float  # between two classes of a source
+    domain_map: DomainMap
+    class_gap: float  # typical distance between two classes of a source
     plane: Plane
-    plan: Array | None
-    plan_rows: Mixture | None  # the mixture that the rows of the plan are components of
-    frames: tuple[tuple[Mixture, ...], ...]  # per atom, from the target to it
+    plan: OrderedPlan | None
+    plan_source: Mixture | None  # the mixture whose components are the rows of the plan
+    frames: tuple[tuple[Mixture, ...], ...]  # per atom, from the target to the atom
     predictions: Predictions | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the domains."""
+        return self.domain_map.names
+
+    @property
+    def distances(self) -> Array:
+        """MW2 between the domains."""
+        return self.domain_map.distances
 
     @property
     def n_sources(self) -> int:
@@ -94,24 +115,24 @@ class Facts:
 
     @property
     def balanced(self) -> bool:
-        """Whether the sources' classes were given equal parts and nobody noted what they were."""
+        """Whether the classes of the sources were balanced and their proportions are not known."""
         parameters = self.model.settings.get("parameters")
         prior = parameters.get("class_prior") if isinstance(parameters, dict) else None
         return prior == "uniform" and not any(SHARES in m.info for m in self.sources)
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Names of the classifiers that decide together; the mixtures are those of the first."""
+        """Names of the members of a committee; the mixtures are those of the first."""
         return tuple(str(name) for name in self.model.settings.get("experts") or ())
 
     @property
     def target_name(self) -> str:
-        """Name of the domain without labels, short enough for a sentence."""
+        """Name of the target, short enough for a sentence."""
         return cut(self.model.target.name, 32)
 
     @property
     def to_target(self) -> Array:
-        """Distance of every source to the target."""
+        """Distance of each source to the target."""
         distances: Array = self.distances[: self.n_sources, self.n_sources]
         return distances
 
@@ -123,75 +144,71 @@ def collect_facts(
     row_numbers: Any = None,
     n_dropped: int = 0,
 ) -> Facts:
-    """Compute all that the page shows."""
+    """Compute everything that the page shows."""
     if y is not None and X is None:
-        raise MixdaError("y was given without X; labels are compared with predictions, give both.")
-    sources = tuple(_in_order(domain.mixture, model.classes) for domain in model.sources)
+        raise MixdaError("y requires X: labels are compared with predictions. Pass both or none.")
+    sources = tuple(_reorder_classes(domain.mixture, model.classes) for domain in model.sources)
     target = replace(model.target.mixture, labels=None, classes=None)
     adapted = model.labeled_target
     if adapted is not None:
-        adapted = _in_order(adapted, model.classes)
+        adapted = _reorder_classes(adapted, model.classes)
     domains = [*sources, target, *([] if adapted is None else [adapted])]
     names = [cut(domain.name, 60) for domain in (*model.sources, model.target)]
-    distances = pairwise_distances(domains)
-    points, error = embed_distances(distances)
-    plan, rows = _plan(model, sources, target, adapted)
+    if adapted is not None:
+        names.append("adapted mixture" if model.dictionary is None else "reconstruction")
+    plan, plan_source = _plan(model, sources, target, adapted)
     return Facts(
         model=model,
         classes=tuple(str(name) for name in model.classes),
         sources=sources,
-        source_shares=_source_shares(model),
+        source_proportions=_source_proportions(model),
         target=target,
         adapted=adapted,
-        names=tuple(names) if adapted is None else (*names, adapted_name(model)),
-        distances=distances,
-        points=points,
-        map_error=error,
-        gap=class_gap(sources),
+        domain_map=domain_map(domains, names),
+        class_gap=class_gap(sources),
         plane=common_plane([*sources, *([] if adapted is None else [adapted])] or [target]),
         plan=plan,
-        plan_rows=rows,
+        plan_source=plan_source,
         frames=_frames(model),
         predictions=None if X is None else _predict(model, X, y, row_numbers, n_dropped),
     )
 
 
-def adapted_name(model: AdaptedModel) -> str:
-    """Return what the labeled mixture of the target is called."""
-    return "adapted mixture" if model.dictionary is None else "reconstruction"
-
-
-def _in_order(m: Mixture, classes: NDArray[Any]) -> Mixture:
-    """Return the mixture with one column of labels per class of the model, in its order."""
+def _reorder_classes(m: Mixture, classes: NDArray[Any]) -> Mixture:
+    """Return the mixture with its label columns in the order of the model's classes."""
     if m.labels is None or m.classes is None or np.array_equal(m.classes, classes):
         return m
-    place = {name: k for k, name in enumerate(classes.tolist())}
+    position = {name: k for k, name in enumerate(classes.tolist())}
     labels = np.zeros((m.n_components, len(classes)))
     for column, name in enumerate(m.classes.tolist()):
-        labels[:, place[name]] = m.labels[:, column]
+        labels[:, position[name]] = m.labels[:, column]
     return replace(m, labels=labels, classes=classes)
 
 
-def _source_shares(model: AdaptedModel) -> Array:
-    """Return the shares of the classes in the sources as they were before any balancing."""
-    place = {name: k for k, name in enumerate(model.classes.tolist())}
-    found = np.zeros((len(model.sources), len(model.classes)))
-    for row, domain in zip(found, model.sources, strict=True):
+def _source_proportions(model: AdaptedModel) -> Array:
+    """Return the class proportions of the sources before balancing."""
+    position = {name: k for k, name in enumerate(model.classes.tolist())}
+    proportions = np.zeros((len(model.sources), len(model.classes)))
+    for row, domain in zip(proportions, model.sources, strict=True):
         names = np.asarray(domain.mixture.classes).tolist()
-        row[[place[name] for name in names]] = class_shares(domain.mixture)
-    return found
+        row[[position[name] for name in names]] = class_shares(domain.mixture)
+    return proportions
 
 
 def _plan(
     model: AdaptedModel, sources: tuple[Mixture, ...], target: Mixture, adapted: Mixture | None
-) -> tuple[Array | None, Mixture | None]:
-    plan = model.plan
-    if plan is None:
+) -> tuple[OrderedPlan | None, Mixture | None]:
+    """Return the plan to the target and the mixture it starts from, where they are known."""
+    mass, start = model.plan, adapted
+    if mass is None:
         if adapted is None:
             return None, None
-        return transport_plan(adapted, target).plan, adapted
-    rows = sources[0] if model.method == "GMMOTDA" and sources else adapted
-    return plan, None if rows is None or rows.n_components != len(plan) else rows
+        mass = transport_plan(adapted, target).plan
+    elif model.method == "GMMOTDA" and sources:
+        start = sources[0]  # the adapted mixture has the components of the target
+    if start is not None and start.n_components != len(mass):
+        start = None
+    return order_plan(mass, None if start is None else start.labels), start
 
 
 def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
@@ -199,44 +216,46 @@ def _frames(model: AdaptedModel) -> tuple[tuple[Mixture, ...], ...]:
     if dictionary is None or len(dictionary.atoms) < 2:
         return ()
     atom = dictionary.atoms[0]
-    large = atom.n_components * atom.n_features > _LARGE
-    ways = interpolation_frames(dictionary, _FEW_FRAMES if large else _FRAMES, verbose=large)
-    return tuple(tuple(_in_order(m, model.classes) for m in way) for way in ways)
+    large = atom.n_components * atom.n_features > _LARGE_MIXTURE
+    n_steps = _N_FRAMES_LARGE if large else _N_FRAMES
+    paths = interpolation_frames(dictionary, n_steps, verbose=large)
+    return tuple(tuple(_reorder_classes(m, model.classes) for m in path) for path in paths)
 
 
 def _predict(model: AdaptedModel, X: Any, y: Any, row_numbers: Any, n_dropped: int) -> Predictions:
-    parts = [_top_two(model, rows) for rows in _blocks(X)]
-    if not parts:
-        raise MixdaError("X is empty; give at least one row, or leave X out.")
-    first, second, probability, runner_up, far = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
+    blocks = [_predict_block(model, rows) for rows in _blocks(X)]
+    if not blocks:
+        raise MixdaError("X has 0 rows. Pass at least one row, or omit X.")
+    first, second, probability, second_probability, outlier = (
+        np.concatenate(column) for column in zip(*blocks, strict=True)
     )
-    n_classes = len(model.classes)
-    shares = np.bincount(first, minlength=n_classes) / len(first)
-    numbers = _numbers(row_numbers, len(first))
-    found = Predictions(first, second, probability, runner_up, far, shares, numbers, int(n_dropped))
+    n = len(first)
+    predictions = Predictions(
+        first,
+        second,
+        probability,
+        second_probability,
+        outlier,
+        proportions=np.bincount(first, minlength=len(model.classes)) / n,
+        row_numbers=_check_row_numbers(row_numbers, n),
+        n_dropped=int(n_dropped),
+    )
     if y is None:
-        return found
+        return predictions
     labels = check_names(y, "y")
-    if len(labels) != len(first):
-        raise MixdaError(
-            f"y has {len(labels)} labels, but X has {len(first)} rows; give one per row."
-        )
-    truth, unknown = label_codes(labels, model.classes)
-    counts = confusion_counts(truth, first, n_classes)
-    return replace(
-        found, truth=truth, confusion=counts, unknown=tuple(str(name) for name in unknown)
-    )
+    if len(labels) != n:
+        raise MixdaError(f"y must hold one label per row of X ({n}), got {len(labels)} labels.")
+    return replace(predictions, confusion=confusion(labels, first, model.classes))
 
 
-def _numbers(row_numbers: Any, n: int) -> NDArray[np.intp]:
+def _check_row_numbers(row_numbers: Any, n: int) -> NDArray[np.intp]:
     if row_numbers is None:
         return np.arange(1, n + 1)
     numbers = np.asarray(row_numbers)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise MixdaError(
-            f"row_numbers must be {n} integers, one per row of X, got an array of shape "
-            f"{numbers.shape} and type {numbers.dtype}."
+            f"row_numbers must hold {n} integers, one per row of X, got an array of shape "
+            f"{numbers.shape} and dtype {numbers.dtype}."
         )
     return numbers
 
@@ -244,15 +263,18 @@ def _numbers(row_numbers: Any, n: int) -> NDArray[np.intp]:
 def _blocks(X: Any) -> list[Any]:
     X = X if hasattr(X, "iloc") else np.asarray(X)
     rows = X.iloc if hasattr(X, "iloc") else X
-    return [rows[start : start + _ROWS] for start in range(0, len(X), _ROWS)]
+    step = _ROWS_PER_BLOCK
+    return [rows[start : start + step] for start in range(0, len(X), step)]
 
 
-def _top_two(model: AdaptedModel, X: Any) -> tuple[NDArray[Any], ...]:
+def _predict_block(model: AdaptedModel, X: Any) -> tuple[NDArray[Any], ...]:
+    """Return the two most probable classes, their probabilities, and which rows are outliers."""
     proba = model.predict_proba(X)
     first = proba.argmax(axis=1)
     rows = np.arange(len(proba))
     rest = proba.copy()
     rest[rows, first] = -1.0
     second = rest.argmax(axis=1)
-    runner_up = np.maximum(rest[rows, second], 0.0)  # a single class has no second
-    return first, second, proba[rows, first], runner_up, np.asarray(model.novelty(X), dtype=bool)
+    second_probability = np.maximum(rest[rows, second], 0.0)  # 0 with a single class
+    outlier = np.asarray(model.novelty(X), dtype=bool)
+    return first, second, proba[rows, first], second_probability, outlier

@@ -1,4 +1,4 @@
-"""A small builder of HTML and SVG text: every value that enters is escaped here, once."""
+"""A small builder of HTML and SVG. Every value is escaped here, and only here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mixda._core.validation import Array
 
 
 class Markup(str):
-    """Text that is markup already; anything else is escaped when it enters a tag."""
+    """Text that is already markup; all other values are escaped."""
 
     __slots__ = ()
 
 
-# control characters, halves of pairs, and marks that turn the direction of the text after them
+# control characters, lone surrogates, and marks that change the direction of the text
 _CONTROL = re.compile(
     "[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
 )
@@ -26,8 +26,8 @@ _SVG_LEAVES = frozenset({"circle", "line", "path", "rect", "use", "polyline"})
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     """Return ``<name …>children</name>``.
 
-    ``class_`` is ``class``, other underscores are hyphens; an attribute that is None is left
-    out, and one that is True has no value.
+    ``class_`` becomes ``class``; other underscores become hyphens. Attributes that are None or
+    False are omitted, and those that are True have no value.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(children: Iterable[object]) -> Markup:
-    """Return the children one after the other; what is not markup is escaped, None is left out."""
+    """Concatenate the children. None is skipped; what is not markup is escaped."""
     return Markup("".join(escape(child) for child in children if child is not None))
 
 
 def escape(value: object) -> str:
-    """Return a value as text that cannot be taken for markup.
+    """Escape a value for use in HTML text and attributes.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def escape(value: object) -> str:
 
 
 def short(value: float, digits: int = 2) -> str:
-    """Return a number with at most `digits` decimals and no trailing zeros.
+    """Format a number with at most `digits` decimals and no trailing zeros.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def short(value: float, digits: int = 2) -> str:
 
 
 def cut(name: str, n: int) -> str:
-    """Return a name of at most `n` characters (at least 8), cut in the middle.
+    """Shorten a name to `n` characters (at least 8) by cutting out its middle.
 
-    Long names often differ at their ends only: machine-2024-a, machine-2024-b.
+    Long names often differ only at their ends: machine-2024-a, machine-2024-b.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def cut(name: str, n: int) -> str:
 def chart(
     title: str, description: str, size: tuple[float, float], *children: object, **attributes: object
 ) -> Markup:
-    """Return an image of SVG with its text alternative."""
+    """Return an SVG image with its text alternative."""
     width, height = size
     inside = [tag("title", title), tag("desc", description), *children]
     return tag(
@@ -118,14 +118,14 @@ def chart(
 
 
 def label(x: float, y: float, text: object, **attributes: object) -> Markup:
-    """Return a text at a place."""
+    """Return SVG text at a position."""
     return tag("text", text, x=x, y=y, **attributes)
 
 
 def table(
     head: Sequence[object], rows: Iterable[Sequence[object]], caption: str | None = None
 ) -> Markup:
-    """Return a table whose first column names the row; numbers are aligned to the right."""
+    """Return a table whose first column is the row header; numbers are right-aligned."""
     top = tag("tr", *(tag("th", name, scope="col") for name in head))
     body = []
     for first, *others in rows:
@@ -138,7 +138,7 @@ def table(
 
 
 def significant(value: float) -> str:
-    """Return a number with three significant digits, thousands separated.
+    """Format a number with three significant digits and separated thousands.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def significant(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    r"""Return a share in percent: whole numbers, but never 0 % or 100 % when it is neither.
+    r"""Format a fraction in percent, rounded to 0 % or 100 % only where this is exact.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def percent(share: float) -> str:
 
 
 def listing(names: Sequence[str], most: int = 6) -> str:
-    """Return names as a sentence has them.
+    """Join names as in a sentence.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def listing(names: Sequence[str], most: int = 6) -> str:
 
 
 def matrix(root: Array, x: float, y: float) -> str:
-    """Return the transform that makes the unit circle an ellipse at (x, y)."""
+    """Return the SVG transform of the unit circle to an ellipse at (x, y)."""
     a, b, c = root[0, 0], root[0, 1], root[1, 1]
     return f"matrix({short(a)} {short(b)} {short(b)} {short(c)} {short(x, 1)} {short(y, 1)})"
 

@@ -1,4 +1,4 @@
-"""From numbers to places on a chart: axes with round ticks, and the view on the common plane."""
+"""Scales of charts: axes with round ticks, and the window on the common plane."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixda.views import Plane, square_roots
 
 @dataclass(frozen=True)
 class Scale:
-    """A linear or logarithmic map of [low, high] to [start, end] (pixels)."""
+    """A linear or logarithmic map from [low, high] to pixels [start, end]."""
 
     low: float
     high: float
@@ -24,12 +24,12 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value."""
+        """Map a value to pixels."""
         low, high = self.low, self.high
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
-        share = (value - low) / (high - low) if high > low else 0.5
-        return self.start + share * (self.end - self.start)
+        t = (value - low) / (high - low) if high > low else 0.5
+        return self.start + t * (self.end - self.start)
 
     def ticks(self, n: int = 4) -> list[float]:
         """Return about `n` round numbers within the range.
@@ -58,7 +58,7 @@ class Scale:
 
 
 def scale_for(values: Array, start: float, end: float, *, log: bool = False) -> Scale:
-    """Return a scale on which all values fit; logarithmic if asked for and worth it."""
+    """Return a scale for the values; with `log`, logarithmic if they span a large range."""
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     if log and low > 0 and high / low > 20:
@@ -73,15 +73,15 @@ def scale_for(values: Array, start: float, end: float, *, log: bool = False) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """The window on the plane that all panels share: plane → pixels of a square of side 1."""
+class Window:
+    """The part of a plane that all panels show, mapped to the unit square."""
 
     plane: Plane
     offset: Array
     scale: Array
 
     def place(self, m: Mixture, side: float) -> tuple[Array, Array]:
-        """Return centers (K, 2) and roots of covariances (K, 2, 2) in a panel of that side."""
+        """Return centers (K, 2) and roots of covariances (K, 2, 2) in pixels."""
         centers, roots = self.plane.place(m)
         stretch = side * self.scale
         pixels = (centers - self.offset) * stretch
@@ -90,8 +90,8 @@ class View:
         return np.column_stack([pixels[:, 0], side - pixels[:, 1]]), square_roots(flipped)
 
 
-def common_view(plane: Plane, mixtures: Sequence[Mixture]) -> View:
-    """Return the window that shows all components, one deviation around their means included."""
+def common_window(plane: Plane, mixtures: Sequence[Mixture]) -> Window:
+    """Return the window with all means and one standard deviation around them."""
     lows, highs = [], []
     for m in mixtures:
         centers, roots = plane.place(m)
@@ -101,5 +101,5 @@ def common_view(plane: Plane, mixtures: Sequence[Mixture]) -> View:
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     middle, size = (low + high) / 2, np.maximum(high - low, 1e-12) * 1.06
     if plane.kind != "lanes" and size.max() < 3 * size.min():
-        size = np.full(2, size.max())  # equal units, unless that would flatten the picture
-    return View(plane, middle - size / 2, 1.0 / size)
+        size = np.full(2, size.max())  # equal units, unless the window is very narrow
+    return Window(plane, middle - size / 2, 1.0 / size)

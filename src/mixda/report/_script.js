@@ -1,8 +1,7 @@
 "use strict";
 (function () {
-  // Moves the components along the interpolation of the atoms. The frames are computed in Python;
-  // between two of them every number is interpolated linearly. Without this script the page shows
-  // the frame of the target.
+  // Interpolates between the atoms. The frames are computed in Python and interpolated linearly.
+  // Without this script the page shows the reconstruction of the target.
   var source = document.getElementById("frames");
   if (!source) { return; }
   var data = JSON.parse(source.textContent);

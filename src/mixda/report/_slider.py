@@ -1,4 +1,4 @@
-"""The slider along the interpolation of the atoms: a picture of the target, frames, controls."""
+"""The slider that interpolates between the atoms: picture, frames and controls."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from typing import Any
 import numpy as np
 
 from mixda.mixture import Mixture
-from mixda.report._charts import SOFT, components, heaviest
+from mixda.report._charts import HARD_LABEL, components, heaviest_components
 from mixda.report._facts import Facts
 from mixda.report._html import Markup, chart, cut, percent, table, tag
-from mixda.report._marks import shape, top_classes
-from mixda.report._scales import View
+from mixda.report._marks import shape
+from mixda.report._scales import Window
+from mixda.views import most_probable_classes
 
 _SIDE = 360.0
 
 
-def mover(facts: Facts, view: View) -> Markup:
-    """Return the figure; without a script it shows the target's place."""
+def interpolation_slider(facts: Facts, window: Window) -> Markup:
+    """Return the figure; without JavaScript it shows the reconstruction of the target."""
     start = facts.frames[0][0]
-    chosen = heaviest(start)
+    chosen = heaviest_components(start)
     picture = chart(
-        "Interpolation of the atoms",
-        f"The blend of the atoms that stands for {facts.target_name}; the slider moves it.",
+        "Interpolation between the atoms",
+        f"The barycenter of the atoms at the coordinates of {facts.target_name}.",
         (_SIDE, _SIDE),
-        components(start, view, _SIDE, chosen),
+        components(start, window, _SIDE, chosen),
         class_="panel",
         id="moving",
     )
     stops = _stops(facts)
     caption = (
-        "Every blend of the atoms is a mixture. Move from atom to atom, each time through the "
-        f"blend that is {facts.target_name}, and see whether the classes keep their places."
+        "Each point between the atoms is a barycenter, which is again a mixture. Move the slider "
+        f"from atom to atom, through the reconstruction of {facts.target_name}, to see whether the "
+        "classes stay separated."
     )
     data = tag(
-        "script", _json(_data(facts, view, chosen, stops)), type="application/json", id="frames"
+        "script", _json(_data(facts, window, chosen, stops)), type="application/json", id="frames"
     )
     return tag(
         "figure",
-        tag("figcaption", tag("h3", "From atom to atom"), tag("p", caption)),
+        tag("figcaption", tag("h3", "Interpolation between the atoms"), tag("p", caption)),
         tag("div", picture, _controls(facts, stops), class_="mover"),
         tag("details", tag("summary", "Numbers"), _table(facts)),
         data,
@@ -47,7 +49,7 @@ def mover(facts: Facts, view: View) -> Markup:
 
 
 def _stops(facts: Facts) -> list[tuple[int, str]]:
-    """Place on the slider and name of every stop: atom 1, target, atom 2, target, and so on."""
+    """Return position and name of each stop: atom 1, target, atom 2, target, and so on."""
     steps, n = len(facts.frames[0]) - 1, len(facts.frames)
     stops = [(0, "atom 1")]
     for c in range(1, n):
@@ -64,7 +66,7 @@ def _controls(facts: Facts, stops: list[tuple[int, str]]) -> Markup:
     slider = tag("input", id="along", type="range", min="0", max=last, step="0.25", value=target)
     moving = tag(
         "div",
-        tag("label", "Place between the atoms", for_="along"),
+        tag("label", "Position between the atoms", for_="along"),
         slider,
         tag("div", *buttons, class_="stops"),
         class_="mover-controls",
@@ -76,23 +78,23 @@ def _controls(facts: Facts, stops: list[tuple[int, str]]) -> Markup:
 
 
 def _coordinates(facts: Facts, c: int) -> list[list[float]]:
-    """Coordinates of the frames on the way to atom c."""
+    """Return the coordinates of the frames between the target and atom c."""
     target = np.asarray(facts.model.dictionary.coordinates[-1])  # type: ignore[union-attr]
     corner = np.eye(len(target))[c]
-    ways = np.linspace(0.0, 1.0, len(facts.frames[c]))
-    return [[float(x) for x in (1 - t) * target + t * corner] for t in ways]
+    steps = np.linspace(0.0, 1.0, len(facts.frames[c]))
+    return [[float(x) for x in (1 - t) * target + t * corner] for t in steps]
 
 
 def _data(
-    facts: Facts, view: View, chosen: list[int], stops: list[tuple[int, str]]
+    facts: Facts, window: Window, chosen: list[int], stops: list[tuple[int, str]]
 ) -> dict[str, Any]:
     steps, n = len(facts.frames[0]) - 1, len(facts.frames)
     frames = [
-        _frame(m, lam, view, chosen)
-        for c, way in enumerate(facts.frames)
-        for m, lam in zip(way, _coordinates(facts, c), strict=True)
+        _frame(m, lam, window, chosen)
+        for c, frames_to_atom in enumerate(facts.frames)
+        for m, lam in zip(frames_to_atom, _coordinates(facts, c), strict=True)
     ]
-    start = [c * (steps + 1) for c in range(n)]  # place of the first frame of each way
+    start = [c * (steps + 1) for c in range(n)]  # index of the first frame of each atom
     path = [start[0] + k for k in range(steps, -1, -1)]
     for c in range(1, n):
         path += [start[c] + k for k in range(1, steps + 1)]
@@ -106,10 +108,10 @@ def _data(
     }
 
 
-def _frame(m: Mixture, lam: list[float], view: View, chosen: list[int]) -> dict[str, Any]:
-    """One frame: coordinates l, numbers c of the ellipses, classes k, shapes m, softness s."""
-    centers, roots = view.place(m, _SIDE)
-    tops = top_classes(m.labels, m.n_components)
+def _frame(m: Mixture, lam: list[float], window: Window, chosen: list[int]) -> dict[str, Any]:
+    """Return a frame: coordinates l, ellipses c, classes k, shapes m, soft labels s."""
+    centers, roots = window.place(m, _SIDE)
+    tops = most_probable_classes(m.labels, m.n_components).tolist()
     best = np.ones(m.n_components) if m.labels is None else m.labels.max(axis=1)
     numbers = np.column_stack([roots[:, 0, 0], roots[:, 0, 1], roots[:, 1, 1], centers])
     return {
@@ -117,19 +119,20 @@ def _frame(m: Mixture, lam: list[float], view: View, chosen: list[int]) -> dict[
         "c": [[round(float(x), 1) for x in numbers[k]] for k in chosen],
         "k": [tops[k] for k in chosen],
         "m": [shape(tops[k]) for k in chosen],
-        "s": [int(best[k] < SOFT) for k in chosen],
+        "s": [int(best[k] < HARD_LABEL) for k in chosen],
     }
 
 
 def _table(facts: Facts) -> Markup:
-    """For each atom: how far its components are from where they are in the target."""
+    """Tabulate how far the components move from the target to each atom."""
     start = facts.frames[0][0]
     rows = []
-    for c, way in enumerate(facts.frames):
-        moved = np.sqrt(np.square(way[-1].means - start.means).sum(axis=1))
-        kept = way[-1].labels.argmax(axis=1) == start.labels.argmax(axis=1)  # type: ignore[union-attr]
+    for c, frames in enumerate(facts.frames):
+        atom = frames[-1]
+        moved = np.sqrt(np.square(atom.means - start.means).sum(axis=1))
+        kept = atom.labels.argmax(axis=1) == start.labels.argmax(axis=1)  # type: ignore[union-attr]
         rows.append((f"atom {c + 1}", float(moved.mean()), percent(float(kept.mean()))))
-    head = ["from the target to", "mean move of a component", "components that keep their class"]
+    head = ["from the target to", "mean shift of a component", "components with the same class"]
     return table(head, rows)
 
 

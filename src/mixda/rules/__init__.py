@@ -12,7 +12,6 @@ from mixda.rules._rules import (
     Affine,
     Average,
     Chain,
-    Doubt,
     Linear,
     Normalize,
     OneHot,
@@ -21,6 +20,7 @@ from mixda.rules._rules import (
     ReLU,
     Reweight,
     Sigmoid,
+    Smooth,
     Softmax,
     Step,
 )
@@ -33,7 +33,7 @@ RULES: tuple[type[Rule], ...] = (
     Sigmoid,
     Softmax,
     Normalize,
-    Doubt,
+    Smooth,
     OneHot,
     Posterior,
     Chain,
@@ -46,6 +46,9 @@ RULES: tuple[type[Rule], ...] = (
     Trees,
     Pool,
 )
+
+FORMER_NAMES = {"Doubt": "Smooth"}  # rules in files of earlier versions
+Doubt = Smooth
 
 __all__ = [
     "Affine",
@@ -65,6 +68,7 @@ __all__ = [
     "Reweight",
     "Rule",
     "Sigmoid",
+    "Smooth",
     "Softmax",
     "Step",
     "Trees",

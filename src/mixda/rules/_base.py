@@ -26,11 +26,11 @@ def set_fields(rule: Rule, **values: Any) -> None:
 
 
 def check_rules(rules: Any, size: int | None = None) -> tuple[Rule, ...]:
-    """Return rules as a tuple; refuse anything else, and another number of them."""
-    found: tuple[Rule, ...] = tuple(rules)
-    strangers = [type(rule).__name__ for rule in found if not isinstance(rule, Rule)]
-    if strangers:
-        raise MixdaError(f"a rule is needed, got {strangers[0]}.")
-    if size is not None and (size == 0 or len(found) != size):
-        raise MixdaError(f"there must be one rule per number, got {len(found)} for {size}.")
-    return found
+    """Return rules as a tuple of the given length, or raise."""
+    checked: tuple[Rule, ...] = tuple(rules)
+    others = [type(rule).__name__ for rule in checked if not isinstance(rule, Rule)]
+    if others:
+        raise MixdaError(f"rules must be Rule objects, got {others[0]}.")
+    if size is not None and (size == 0 or len(checked) != size):
+        raise MixdaError(f"there must be one rule per weight, got {len(checked)} for {size}.")
+    return checked

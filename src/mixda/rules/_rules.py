@@ -1,7 +1,7 @@
-"""The closed set of rules a saved classifier is made of: numbers and fixed formulas, never code.
+"""The closed set of rules that a saved classifier is made of: arrays and fixed formulas, no code.
 
 A rule is a frozen value that maps rows to rows. `mixda.estimators` turns fitted classifiers into
-rules, and a model's file holds them as names and arrays.
+rules, and the file of a model holds them as names and arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mixda._core.validation import Array, check_array, check_number
 from mixda.mixture import Mixture, normalize_log_rows
 from mixda.rules._base import Rule, check_rules, set_fields
 
-_LEAST = 1e-300  # of a probability whose logarithm is taken
+_MIN_PROBA = 1e-300  # below it, the logarithm is not taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,8 @@ class Affine(Rule):
         set_fields(self, scale=check_array(self.scale, "scale", 1))
         if self.mean.shape != self.scale.shape or (self.scale == 0).any():
             raise MixdaError(
-                f"scale must hold {len(self.mean)} numbers other than zero, one per mean."
+                f"scale must have {len(self.mean)} numbers other than zero, one per mean, got "
+                f"{self.scale!r}."
             )
 
     def __call__(self, X: Array) -> Array:
@@ -65,7 +66,8 @@ class Linear(Rule):
         set_fields(self, intercept=check_array(self.intercept, "intercept", 1))
         if self.coef.shape[1] != len(self.intercept):
             raise MixdaError(
-                f"coef has shape {self.coef.shape}, but there are {len(self.intercept)} intercepts."
+                f"coef of shape {self.coef.shape} needs {self.coef.shape[1]} intercepts, got "
+                f"{len(self.intercept)}."
             )
 
     def __call__(self, X: Array) -> Array:
@@ -74,7 +76,7 @@ class Linear(Rule):
 
 @dataclass(frozen=True, eq=False)
 class ReLU(Rule):
-    """The positive part of every number."""
+    r"""The positive part :math:`\max(0, x)` of each number."""
 
     def __call__(self, X: Array) -> Array:
         return np.maximum(X, 0.0)
@@ -82,7 +84,7 @@ class ReLU(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Step(Rule):
-    """One where a number is positive, else zero: the votes of two-class decisions."""
+    """One where a number is positive, else zero: the decision between two classes."""
 
     def __call__(self, X: Array) -> Array:
         return (X > 0.0).astype(np.float64)
@@ -90,7 +92,7 @@ class Step(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Sigmoid(Rule):
-    r"""The logistic function :math:`1 / (1 + e^{-x})` of every number."""
+    r"""The logistic function :math:`1 / (1 + e^{-x})` of each number."""
 
     def __call__(self, X: Array) -> Array:
         from scipy.special import expit
@@ -110,7 +112,7 @@ class Softmax(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Normalize(Rule):
-    """Positive scores plus `least`, divided by the sum of their row."""
+    """Non-negative scores plus `least`, divided by the sum of their row."""
 
     least: float = 0.0
 
@@ -120,14 +122,14 @@ class Normalize(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Doubt(Rule):
-    r"""Probabilities with a uniform share, :math:`(1 - \epsilon) p + \epsilon / n_c`.
+class Smooth(Rule):
+    r"""Smoothing with the uniform distribution, :math:`(1 - \epsilon) p + \epsilon / n_c`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mixda.rules import Doubt
-    >>> Doubt(0.1)(np.array([[1.0, 0.0]]))
+    >>> from mixda.rules import Smooth
+    >>> Smooth(0.1)(np.array([[1.0, 0.0]]))
     array([[0.95, 0.05]])
     """
 
@@ -142,7 +144,7 @@ class Doubt(Rule):
 
 @dataclass(frozen=True, eq=False)
 class OneHot(Rule):
-    """One at the largest score of a row (the first of equals): for heads that only decide."""
+    """One at the largest score of a row (the first if several are equal), else zero."""
 
     def __call__(self, X: Array) -> Array:
         proba = np.zeros(X.shape)
@@ -168,7 +170,7 @@ class Posterior(Rule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mixture, Mixture) or not self.mixture.is_labeled:
-            raise MixdaError("Posterior needs a labeled mixture.")
+            raise MixdaError("mixture of a Posterior must be a labeled Mixture.")
 
     def __call__(self, X: Array) -> Array:
         return self.mixture.predict_proba(X)
@@ -176,7 +178,7 @@ class Posterior(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Chain(Rule):
-    """One rule after the other; an empty chain leaves its rows as they are.
+    """Rules applied one after the other; an empty chain is the identity.
 
     Examples
     --------
@@ -226,7 +228,7 @@ class Average(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Product(Rule):
-    r"""Normalized product of probabilities, :math:`\propto \prod_i p_i(y \mid x)^{a_i}`.
+    r"""Log-linear pool of probabilities, :math:`p(y \mid x) \propto \prod_i p_i(y \mid x)^{a_i}`.
 
     Examples
     --------
@@ -246,13 +248,13 @@ class Product(Rule):
 
     def __call__(self, X: Array) -> Array:
         parts = zip(self.powers, self.rules, strict=True)
-        logs = sum(power * np.log(np.maximum(rule(X), _LEAST)) for power, rule in parts)
+        logs = sum(power * np.log(np.maximum(rule(X), _MIN_PROBA)) for power, rule in parts)
         return Softmax()(np.asarray(logs))
 
 
 @dataclass(frozen=True, eq=False)
 class Reweight(Rule):
-    r"""Shifted odds, :math:`\propto p(y \mid x)^{a} e^{b_y}`: new class weights, a temperature.
+    r"""Reweighted classes, :math:`\propto p(y \mid x)^{a} e^{b_y}`, with a temperature :math:`1/a`.
 
     Examples
     --------
@@ -270,4 +272,4 @@ class Reweight(Rule):
         check_number(self.power, "power")
 
     def __call__(self, X: Array) -> Array:
-        return Softmax()(self.power * np.log(np.maximum(X, _LEAST)) + self.log_odds)
+        return Softmax()(self.power * np.log(np.maximum(X, _MIN_PROBA)) + self.log_odds)

@@ -1,6 +1,6 @@
-"""Names of classes and domains as tables hold them: text, numbers, or numbers written as text.
+"""Names of classes and domains: text, numbers, or numbers written as text.
 
-Each is read on its own, so that files that are read one by one agree.
+Each name is read independently of the others, so that files read one by one agree.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_WHOLE = re.compile(r"(?:\+(?!-))?(-?(?:0|[1-9]\d{0,17}))(?:\.0*)?")  # and no zero in front
-_POWER = re.compile(r"[-+]?\d(?:\.\d*)?[eE][-+]?\d{1,2}")  # as numpy.savetxt writes numbers
+_INTEGER = re.compile(r"(?:\+(?!-))?(-?(?:0|[1-9]\d{0,17}))(?:\.0*)?")  # no leading zeros
+_SCIENTIFIC = re.compile(r"[-+]?\d(?:\.\d*)?[eE][-+]?\d{1,2}")  # the format of numpy.savetxt
 
 
 def class_names(values: NDArray[Any]) -> NDArray[Any]:
-    """Classes as integers if all of them are whole numbers, else as strings.
+    """Return classes as integers if all of them are integers, else as strings.
 
-    Each is read on its own: 2.0 is 2 whatever stands beside it, and 002 is a word.
+    Each value is read on its own: "2.0" is always 2, and "002" is always text.
 
     Examples
     --------
@@ -33,14 +33,14 @@ def class_names(values: NDArray[Any]) -> NDArray[Any]:
     array(['001', '2'], dtype='<U3')
     """
     distinct, codes = np.unique(values.astype(str), return_inverse=True)
-    numbers = [_whole_number(name) for name in distinct.tolist()]
-    if None not in numbers:
-        return np.asarray(np.array(numbers, dtype=np.int64)[codes])
-    return np.asarray(_names_of(distinct, numbers)[codes])
+    integers = [_parse_integer(name) for name in distinct.tolist()]
+    if None not in integers:
+        return np.asarray(np.array(integers, dtype=np.int64)[codes])
+    return np.asarray(_as_strings(distinct, integers)[codes])
 
 
 def one_kind_of_classes(labels: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Classes of several domains, all as integers or all as strings, as `class_names` decides.
+    """Return the classes of several domains, all as integers or all as strings.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def one_kind_of_classes(labels: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     >>> one_kind_of_classes([np.array([1, 2]), np.array(["1", "worn"])])
     [array(['1', '2'], dtype='<U4'), array(['1', 'worn'], dtype='<U4')]
     """
-    together = class_names(np.concatenate([part.astype(str) for part in labels]))
-    return np.split(together, np.cumsum([len(part) for part in labels])[:-1])
+    together = class_names(np.concatenate([y.astype(str) for y in labels]))
+    return np.split(together, np.cumsum([len(y) for y in labels])[:-1])
 
 
 def domain_names(values: NDArray[Any]) -> NDArray[Any]:
-    """Return names as strings: 3.0 is "3".
+    """Return the names of domains as strings: 3.0 is "3".
 
     Examples
     --------
@@ -64,17 +64,19 @@ def domain_names(values: NDArray[Any]) -> NDArray[Any]:
     array(['3', '1.5'], dtype='<U3')
     """
     distinct, codes = np.unique(values.astype(str), return_inverse=True)
-    return _names_of(distinct, [_whole_number(name) for name in distinct.tolist()])[codes]
+    return _as_strings(distinct, [_parse_integer(name) for name in distinct.tolist()])[codes]
 
 
-def _whole_number(name: str) -> int | None:
-    found = _WHOLE.fullmatch(name)
-    if found is not None:
-        return int(found[1])
-    is_whole = _POWER.fullmatch(name) and float(name).is_integer() and abs(float(name)) < 2**53
-    return int(float(name)) if is_whole else None
+def _parse_integer(name: str) -> int | None:
+    match = _INTEGER.fullmatch(name)
+    if match is not None:
+        return int(match[1])
+    is_integer = (
+        _SCIENTIFIC.fullmatch(name) and float(name).is_integer() and abs(float(name)) < 2**53
+    )
+    return int(float(name)) if is_integer else None
 
 
-def _names_of(names: NDArray[Any], numbers: Sequence[int | None]) -> NDArray[Any]:
-    pairs = zip(names.tolist(), numbers, strict=True)
-    return np.array([name if number is None else str(number) for name, number in pairs], dtype=str)
+def _as_strings(names: NDArray[Any], integers: Sequence[int | None]) -> NDArray[Any]:
+    pairs = zip(names.tolist(), integers, strict=True)
+    return np.array([name if k is None else str(k) for name, k in pairs], dtype=str)

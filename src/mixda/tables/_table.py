@@ -1,44 +1,38 @@
-"""Users' tables: csv, parquet, npz and npy files, alone or many at once, read in batches.
+"""Tables in one or several csv, parquet, npz and npy files, read in batches.
 
-Nothing here holds a whole file in memory but `Table.read`, which is asked to. Every mistake is one
-sentence that names the file, the column, the row and what to do.
+Only `Table.read` loads all rows. Errors name the file, the column, the row and the remedy.
 """
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.atomic import replacing
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed
 from mixda._core.validation import Array, check_choice, check_positive_int
-from mixda.tables._cells import NO_NAME
-from mixda.tables._files import SUFFIXES, TableFile, open_file, pyarrow
-from mixda.tables._names import class_names as class_names
-from mixda.tables._names import domain_names
-from mixda.tables._text_columns import check_left_out
+from mixda.tables._cells import MISSING_NAMES
+from mixda.tables._file import TableFile, pyarrow
+from mixda.tables._names import class_names, domain_names
+from mixda.tables._paths import PathArgument, expand_paths, open_file
+from mixda.tables._text_columns import check_text_columns
 
-ROWS = 65_536
-
-PathArgument = str | PathLike[str]
+_ROWS_PER_BATCH = 65_536
 
 
 def open_table(paths: PathArgument | Sequence[PathArgument]) -> Table:
-    r"""Open one table that lies in one or several files.
+    r"""Open a table stored in one or several files.
 
     Parameters
     ----------
     paths : path, pattern, folder, or a sequence of these
-        Patterns such as ``"runs/*.csv"`` are expanded; a folder stands for all tables in it.
-        Files read together need the same columns, in any order.
+        Patterns such as ``"runs/*.csv"`` are expanded. A folder stands for all tables in it.
+        All files must have the same columns, in any order.
 
     Returns
     -------
@@ -62,48 +56,17 @@ def open_table(paths: PathArgument | Sequence[PathArgument]) -> Table:
     >>> samples.y
     array(['ok', 'worn'], dtype='<U4')
     """
-    parts = tuple(open_file(path) for path in expand_paths(paths))
-    first = parts[0]
-    for part in parts[1:]:
-        if set(part.kinds) != set(first.kinds):
-            name = sorted(set(part.kinds) ^ set(first.kinds))[0]
-            has, lacks = (part, first) if name in part.kinds else (first, part)
+    table_files = tuple(open_file(path) for path in expand_paths(paths))
+    first = table_files[0]
+    for other in table_files[1:]:
+        if set(other.kinds) != set(first.kinds):
+            name = sorted(set(other.kinds) ^ set(first.kinds))[0]
+            with_it, without = (other, first) if name in other.kinds else (first, other)
             raise MixdaError(
-                f"{lacks.path} has no column {name!r}, which {has.path} has; files read together "
-                "need the same columns."
+                f"{without.path} has no column {name!r}, which {with_it.path} has; files of one "
+                "table must have the same columns."
             )
-    return Table(parts)
-
-
-def expand_paths(paths: PathArgument | Sequence[PathArgument]) -> list[Path]:
-    """Return the files that paths, patterns and folders stand for, each once, in order.
-
-    Examples
-    --------
-    >>> from mixda.tables import expand_paths
-    >>> expand_paths("no/such/file.csv")
-    Traceback (most recent call last):
-    ValueError: no/such/file.csv does not exist.
-    """
-    given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
-    found: dict[Path, None] = {}
-    for path in (Path(p) for p in given):
-        if path.is_dir():
-            files = [file for file in sorted(path.rglob("*")) if _is_table(file, path)]
-            if not files:
-                raise MixdaError(f"{path} is a folder without csv, parquet, npz or npy files.")
-        elif path.exists():
-            files = [path]
-        else:
-            files = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
-            if not files:
-                is_pattern = glob.has_magic(str(path))
-                what = "matches no file" if is_pattern else "does not exist"
-                raise MixdaError(f"{path} {what}.")
-        found.update(dict.fromkeys(files))
-    if not found:
-        raise MixdaError("no file was given; give at least one csv, parquet, npz or npy file.")
-    return list(found)
+    return Table(table_files)
 
 
 @dataclass(frozen=True)
@@ -114,15 +77,15 @@ class Samples:
     ----------
     X : ndarray of shape (n, d)
     y : ndarray of shape (n,), or None
-        Classes: integers if all are, else strings.
+        Classes: integers if all classes are integers, else strings.
     domain : ndarray of shape (n,), or None
         Names of the domains, strings.
     feature_names : tuple of str
-        Of the columns of `X`.
+        Names of the columns of `X`.
     rows : ndarray of int of shape (n,)
-        Where the rows of `X` stand in the table, from 1; several files are counted through.
+        Row numbers in the table, from 1. They continue from file to file.
     dropped : dict of str to int
-        How many rows of which file were left out because a value was missing.
+        Number of rows, per file, that were left out because a value is missing.
     """
 
     X: Array
@@ -135,7 +98,10 @@ class Samples:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of one file; `first_row` counts from 0, `record` is what pyarrow read."""
+    """Consecutive rows of one file.
+
+    `first_row` is the number of its first row, from 0; `record` is a pyarrow record batch.
+    """
 
     file: Path
     first_row: int
@@ -145,7 +111,7 @@ class Batch:
         return int(self.record.num_rows)
 
     def values(self, name: str) -> NDArray[Any]:
-        """One column: float64 with NaN for missing numbers, or objects with None for the rest."""
+        """Return one column: float64 with NaN for missing numbers, or objects with None."""
         column = self.record.column(name)
         pa = pyarrow()
         if pa.types.is_floating(column.type):
@@ -153,11 +119,11 @@ class Batch:
         if pa.types.is_integer(column.type) and column.null_count == 0:
             return np.asarray(column.to_numpy(zero_copy_only=False))
         values = np.empty(len(column), dtype=object)
-        values[:] = [None if value in NO_NAME else value for value in column.to_pylist()]
+        values[:] = [None if value in MISSING_NAMES else value for value in column.to_pylist()]
         return values
 
     def matrix(self, names: Sequence[str]) -> Array:
-        """Columns of numbers side by side, shape (n, d), NaN where a value is missing."""
+        """Return numeric columns as an array of shape (n, d), with NaN for missing values."""
         pa = pyarrow()
         X = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
@@ -172,32 +138,37 @@ class Batch:
 
 @dataclass(frozen=True)
 class Table:
-    """Files with the same columns, not read yet. Made by `open_table`."""
+    """Files with the same columns, whose rows are not read yet. Made by `open_table`."""
 
-    parts: tuple[TableFile, ...]
+    table_files: tuple[TableFile, ...]
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files, in the order in which they are read."""
-        return tuple(part.path for part in self.parts)
+        """Paths of the files, in the order in which they are read."""
+        return tuple(file.path for file in self.table_files)
+
+    @property
+    def parts(self) -> tuple[TableFile, ...]:
+        """Previous name of `table_files`."""
+        return self.table_files
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, in the order of the first file."""
-        return tuple(self.parts[0].kinds)
+        return tuple(self.table_files[0].kinds)
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What each column holds: "number", "bool", "text", "other" (a date, …) or "empty".
+        """Kind of each column: "number", "bool", "text", "other" (such as a date) or "empty".
 
-        `y` and `d` of an npz are "label" and "domain".
+        The arrays `y` and `d` of an npz file are "label" and "domain".
         """
-        return dict(self.parts[0].kinds)
+        return dict(self.table_files[0].kinds)
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows, or None if only reading would tell."""
-        counts = [part.n_rows for part in self.parts]
+        """Number of rows, or None if the files must be read to know."""
+        counts = [file.n_rows for file in self.table_files]
         return None if None in counts else sum(n for n in counts if n is not None)
 
     def features(
@@ -205,15 +176,17 @@ class Table:
         chosen: Sequence[str] | None = None,
         without: Collection[str | None] = (),
     ) -> tuple[str, ...]:
-        """Return the columns of numbers to use: those chosen, else all but those in `without`."""
+        """Return the names of the features: `chosen`, or all numeric columns not in `without`."""
         for name in (*(chosen or ()), *(name for name in without if name is not None)):
             self._check_column(name)
         names = [name for name in (chosen or self.columns) if name not in without]
         if chosen is None:
-            check_left_out(self.parts, [name for name in names if not self.is_numeric(name)])
+            check_text_columns(
+                self.table_files, [name for name in names if not self.is_numeric(name)]
+            )
             names = [name for name in names if self.is_numeric(name)]
         for name in names:
-            self._check_number(name)
+            self._check_numeric(name)
         if not names:
             raise MixdaError(
                 f"{self.files[0]} has no column of numbers to use as a feature; its columns are "
@@ -222,25 +195,29 @@ class Table:
         return tuple(names)
 
     def is_numeric(self, name: str) -> bool:
-        """Whether a column holds numbers or truth values, in one of the files at least."""
-        return any(part.kinds.get(name) in ("number", "bool") for part in self.parts)
+        """Return whether a column holds numbers or booleans in at least one of the files."""
+        return any(file.kinds.get(name) in ("number", "bool") for file in self.table_files)
 
     def batches(
-        self, columns: Sequence[str], rows: int = ROWS, *, as_written: Collection[str] = ()
+        self,
+        columns: Sequence[str],
+        rows: int = _ROWS_PER_BATCH,
+        *,
+        as_written: Collection[str] = (),
     ) -> Iterator[Batch]:
-        """Stream the rows of some columns, at most `rows` at a time.
+        """Yield batches of at most `rows` rows of some columns.
 
-        Columns of numbers come as float64, the others as text; columns of `as_written` come as
-        the file has them, for labels and for columns that are only copied.
+        Numeric columns are float64, the others text. Columns in `as_written` keep the type they
+        have in the file, which suits labels and columns that are only copied.
         """
         rows = check_positive_int(rows, "rows")
         for name in columns:
             self._check_column(name)
-        for part in self.parts:
-            first = 0
-            for record in part.record_batches(list(columns), as_written, rows):
-                yield Batch(part.path, first, record)
-                first += record.num_rows
+        for file in self.table_files:
+            first_row = 0
+            for record in file.record_batches(list(columns), as_written, rows):
+                yield Batch(file.path, first_row, record)
+                first_row += record.num_rows
 
     def read(
         self,
@@ -250,25 +227,25 @@ class Table:
         drop: Collection[str] = (),
         missing: str = "error",
         domains: Collection[str] | None = None,
-        rows: int = ROWS,
+        rows: int = _ROWS_PER_BATCH,
     ) -> Samples:
         """Read all rows into arrays.
 
         Parameters
         ----------
         features : sequence of str, optional
-            Columns of `X`, in this order. Default: all numbers and truth values but the columns
-            of the next three parameters.
+            Columns of `X`, in this order. Default: all columns of numbers and booleans except
+            `label`, `domain` and `drop`.
         label, domain : str, optional
-            Columns of the classes and of the names of the domains.
+            Columns with the classes and with the names of the domains.
         drop : collection of str
-            Columns that are no features.
+            Columns that are not features.
         missing : "error" or "drop"
-            What to do with rows where a feature, the label or the domain is missing or infinite.
+            How to treat rows in which a feature, the label or the domain is missing or infinite.
         domains : collection of str, optional
-            Rows of other domains than these are passed over, whatever they hold.
+            Read only the rows of these domains. Other rows are not checked.
         rows : int
-            Rows read at a time.
+            Number of rows read at a time.
 
         Returns
         -------
@@ -278,132 +255,75 @@ class Table:
         check_different(label, domain)
         names = self.features(features, (label, domain, *drop))
         extra = [name for name in (label, domain) if name is not None]
-        blocks: list[Array] = []
+        matrices: list[Array] = []
         columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extra}
-        places: list[NDArray[np.intp]] = []
-        seen, dropped = 0, dict.fromkeys(map(str, self.files), 0)
+        row_numbers: list[NDArray[np.intp]] = []
+        n_read, dropped = 0, dict.fromkeys(map(str, self.files), 0)
         for batch in self.batches(list(dict.fromkeys([*names, *extra])), rows, as_written=extra):
             X, values = batch.matrix(names), {name: batch.values(name) for name in extra}
             wanted = np.ones(len(X), dtype=bool)
             if domain is not None and domains is not None:
                 wanted = np.isin(domain_names(values[domain]), list(domains))
-            bad = wanted & ~np.isfinite(X).all(axis=1)
+            incomplete = wanted & ~np.isfinite(X).all(axis=1)
             for name in extra:
-                bad |= wanted & _is_missing(values[name])
-            if bad.any() and missing == "error":
-                _refuse(batch, int(bad.argmax()), names, X, values)
-            dropped[str(batch.file)] += int(bad.sum())
-            kept = wanted & ~bad
-            places.append(seen + 1 + np.flatnonzero(kept))
-            seen += len(X)
-            blocks.append(X if kept.all() else X[kept])
+                incomplete |= wanted & _is_missing(values[name])
+            if incomplete.any() and missing == "error":
+                _raise_for_missing(batch, int(incomplete.argmax()), names, X, values)
+            dropped[str(batch.file)] += int(incomplete.sum())
+            used = wanted & ~incomplete
+            row_numbers.append(n_read + 1 + np.flatnonzero(used))
+            n_read += len(X)
+            matrices.append(X if used.all() else X[used])
             for name in extra:
-                columns[name].append(values[name][kept])
-        if not sum(len(X) for X in blocks):
+                columns[name].append(values[name][used])
+        if not sum(len(X) for X in matrices):
             raise MixdaError(
-                f"{self.files[0]}: no row has all the values that are asked for; fill them in, or "
+                f"{self.files[0]}: no row has values in all required columns; fill them in, or "
                 "leave out the columns that are mostly empty."
             )
-        y = None if label is None else class_names(np.concatenate(columns[label]))
-        of = None if domain is None else domain_names(np.concatenate(columns[domain]))
-        left_out = {file: n for file, n in dropped.items() if n}
-        return Samples(np.concatenate(blocks), y, of, names, np.concatenate(places), left_out)
+        return Samples(
+            np.concatenate(matrices),
+            None if label is None else class_names(np.concatenate(columns[label])),
+            None if domain is None else domain_names(np.concatenate(columns[domain])),
+            names,
+            np.concatenate(row_numbers),
+            {file: n for file, n in dropped.items() if n},
+        )
 
     def distinct(self, column: str) -> list[str]:
-        """Return the different values of a column as names, sorted; missing ones not counted."""
+        """Return the distinct values of a column as sorted strings, without missing values."""
         pa = pyarrow()
-        found: set[str] = set()
+        names: set[str] = set()
         for batch in self.batches([column], as_written=[column]):
-            once = batch.record.column(column).unique()
-            record = pa.RecordBatch.from_arrays([once], [column])
+            unique = batch.record.column(column).unique()
+            record = pa.RecordBatch.from_arrays([unique], [column])
             values = Batch(batch.file, 0, record).values(column)
-            found.update(domain_names(values[~_is_missing(values)]).tolist())
-        return sorted(found)
+            names.update(domain_names(values[~_is_missing(values)]).tolist())
+        return sorted(names)
 
     def _check_column(self, name: str) -> None:
-        if name not in self.parts[0].kinds:
+        if name not in self.table_files[0].kinds:
             raise MixdaError(
                 f"{self.files[0]} has no column {name!r}; its columns are "
                 f"{listed([repr(column) for column in self.columns])}."
             )
 
-    def _check_number(self, name: str) -> None:
-        for part in self.parts:
-            if part.kinds[name] not in ("number", "bool", "empty", "label", "domain"):
+    def _check_numeric(self, name: str) -> None:
+        for file in self.table_files:
+            if file.kinds[name] not in ("number", "bool", "empty", "label", "domain"):
                 raise MixdaError(
-                    f"{part.path}: column {name!r} is not made of numbers{part.proof(name)}; "
+                    f"{file.path}: column {name!r} is not made of numbers{file.evidence(name)}; "
                     "correct it, encode it as numbers, or leave it out."
                 )
 
 
 def check_different(label: str | None, domain: str | None) -> None:
-    """Refuse one column for two purposes."""
+    """Check that classes and domains come from different columns."""
     if label is not None and label == domain:
         raise MixdaError(
             f"column {label!r} is given for the classes and for the domains; name two different "
             "columns."
         )
-
-
-def write_table(path: PathArgument, batches: Iterable[Any]) -> int:
-    r"""Write a csv or parquet file (by suffix) from batches, atomically; return the rows written.
-
-    Parameters
-    ----------
-    path : path
-        Ends in ``.csv`` or ``.parquet``. Whatever goes wrong, an older file stays as it was.
-    batches : iterable of dict of arrays, or of pyarrow record batches
-        All with the same columns. At least one.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from mixda.tables import write_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "out.csv")
-    ...     n = write_table(path, [{"label": ["ok"], "p": [0.5]}, {"label": ["no"], "p": [0.25]}])
-    ...     path.read_text(), n
-    ('"label","p"\n"ok",0.5\n"no",0.25\n', 2)
-    """
-    pa = pyarrow()
-    path = Path(path)
-    check_writable(path)
-    n_rows, writer, schema = 0, None, None
-    with replacing(path) as file:
-        try:
-            for batch in batches:  # what goes wrong here is not the writer's fault
-                try:
-                    record = _record(batch)
-                    if writer is None:
-                        schema = record.schema
-                        writer = _writer(path, file, schema)
-                    writer.write_batch(record if record.schema == schema else record.cast(schema))
-                except pa.ArrowException as error:
-                    raise MixdaError(f"{path} cannot be written: {error}") from None
-                n_rows += record.num_rows
-            if writer is None:
-                raise MixdaError(f"there is nothing to write to {path}.")
-        finally:
-            if writer is not None:
-                writer.close()
-    return n_rows
-
-
-def check_writable(path: Path) -> None:
-    """Refuse an output whose suffix or folder will not do, before any work is done."""
-    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
-        raise MixdaError(f"{path} must end in .csv or .parquet, so that its kind is known.")
-    if not path.parent.is_dir():
-        raise MixdaError(f"{path} cannot be written: the folder {path.parent} does not exist.")
-
-
-def _is_table(file: Path, folder: Path) -> bool:
-    hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
-    return file.is_file() and not hidden and file.name.lower().endswith(SUFFIXES)
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -414,33 +334,20 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([v is None or v != v for v in values.tolist()], dtype=bool)
 
 
-def _refuse(
+def _raise_for_missing(
     batch: Batch, row: int, names: Sequence[str], X: Array, values: Mapping[str, NDArray[Any]]
 ) -> None:
-    wrong = [name for name, column in values.items() if _is_missing(column)[row]]
-    if wrong:
-        written = batch.record.column(wrong[0])[row].as_py()
-        mark = isinstance(written, str) and written != ""
-        what = f"{written!r}, which means no value," if mark else "no value"
+    incomplete = [name for name, column in values.items() if _is_missing(column)[row]]
+    if incomplete:
+        column = incomplete[0]
+        cell = batch.record.column(column)[row].as_py()
+        is_mark = isinstance(cell, str) and cell != ""
+        problem = f"{cell!r}, which means no value," if is_mark else "no value"
     else:
-        place = int((~np.isfinite(X[row])).argmax())
-        wrong, what = [names[place]], "no value" if np.isnan(X[row, place]) else "an infinite value"
+        k = int((~np.isfinite(X[row])).argmax())
+        column, problem = names[k], "no value" if np.isnan(X[row, k]) else "an infinite value"
     raise MixdaError(
-        f"{batch.file}: column {wrong[0]!r} has {what} in row {batch.first_row + row + 1}; correct "
-        "it, leave the column out, or skip such rows (missing='drop' in Python, --missing drop on "
-        "the command line)."
+        f"{batch.file}: column {column!r} has {problem} in row {batch.first_row + row + 1}; "
+        "correct it, leave the column out, or skip such rows (missing='drop' in Python, --missing "
+        "drop on the command line)."
     )
-
-
-def _record(batch: Any) -> Any:
-    pa = pyarrow()
-    if isinstance(batch, Mapping):
-        return pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in batch.items()})
-    return batch
-
-
-def _writer(path: Path, file: Any, schema: Any) -> Any:
-    pa = pyarrow()
-    if path.suffix.lower() == ".csv":
-        return pa.csv.CSVWriter(file, schema)
-    return pa.parquet.ParquetWriter(file, schema)

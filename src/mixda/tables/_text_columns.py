@@ -1,7 +1,6 @@
-"""Columns of text that were meant to be numbers.
+"""Columns of text that were probably meant to be numbers.
 
-Columns of text in which most cells look like numbers are features that a slip would cost without
-a word; `check_left_out` says which slip.
+One mistyped cell turns a numeric column into text. Leaving it out silently would lose a feature.
 """
 
 from __future__ import annotations
@@ -10,50 +9,65 @@ import warnings
 from collections.abc import Iterable
 
 from mixda._core.errors import MixdaError
-from mixda.tables._cells import MISSING, is_grouped, is_number, is_similar
-from mixda.tables._files import TableFile
+from mixda.tables._cells import (
+    MISSING_NUMBERS,
+    has_grouped_digits,
+    is_number,
+    resembles_number,
+)
+from mixda.tables._file import TableFile
 
-_ROWS = 65_536  # that tell what a column is
+_INSPECTED_ROWS = 65_536
 
 
-def check_left_out(parts: Iterable[TableFile], names: Iterable[str]) -> None:
-    """Refuse columns of text that most cells say are numbers.
+def check_text_columns(files: Iterable[TableFile], names: Iterable[str]) -> None:
+    """Raise an error for text columns in which most cells look like numbers.
 
-    A column that is made of whole numbers and of the other decimal sign throughout may be a
-    version, and numbers that a parquet file keeps as text may be ids: a warning is enough.
+    Only warn if all cells are numbers with the other decimal sign, because they may be versions,
+    or if a parquet file stores numbers as text, because they may be identifiers.
     """
-    parts = list(parts)
+    files = list(files)
     for name in names:
-        for part in parts:
-            if part.kinds.get(name) == "text" and _check_text(part, name):
+        for file in files:
+            if file.kinds.get(name) == "text" and _warn_or_raise(file, name):
                 break
 
 
-def _check_text(part: TableFile, name: str) -> bool:
-    """Whether the column was worth a warning."""
-    record = next(iter(part.record_batches([name], (), _ROWS)))
+def _warn_or_raise(file: TableFile, name: str) -> bool:
+    """Check one text column; return whether a warning was issued."""
+    record = next(iter(file.record_batches([name], (), _INSPECTED_ROWS)))
     column = record.column(0)
-    cells = {v.strip() for v in column.unique().to_pylist() if v is not None} - set(MISSING)
-    similar = {cell for cell in cells if is_similar(cell)}
+    cells = {v.strip() for v in column.unique().to_pylist() if v is not None}
+    cells -= set(MISSING_NUMBERS)
+    numeric = {cell for cell in cells if resembles_number(cell)}
     values = [v.strip() for v in column.to_pylist() if v is not None and v.strip() in cells]
-    if not values or 2 * sum(value in similar for value in values) < len(values):
+    if not values or 2 * sum(value in numeric for value in values) < len(values):
         return False
-    wrong = part.first_wrong(name)
-    foreign = {cell for cell in cells if not is_number(cell, part.decimal)}
-    foreign |= set() if wrong is None else {wrong[1]}
-    other = "." if part.decimal == "," else ","
-    at = f"{part.path}: column {name!r}"
-    out = "leave the column out (drop, --drop)"
-    uniform = all(is_number(cell, other) for cell in cells | foreign)
-    if uniform and not any(is_grouped(cell) for cell in foreign):
-        why = f"is text{part.proof(name)}" + (
-            f", the decimal sign of the file is {part.decimal!r}" if foreign else ""
+    first_invalid = file.first_invalid(name)
+    invalid = {cell for cell in cells if not is_number(cell, file.decimal)}
+    invalid |= set() if first_invalid is None else {first_invalid[1]}
+    other_decimal = "." if file.decimal == "," else ","
+    uniform = all(is_number(cell, other_decimal) for cell in cells | invalid)
+    where = f"{file.path}: column {name!r}"
+    if uniform and not any(has_grouped_digits(cell) for cell in invalid):
+        reason = f"it is text{file.evidence(name)}"
+        if invalid:
+            reason += f" and the decimal sign of the file is {file.decimal!r}"
+        warnings.warn(
+            f"{where} is not used as a feature because {reason}; correct it, or leave the column "
+            "out (drop, --drop).",
+            stacklevel=2,
         )
-        warnings.warn(f"{at} is no feature because it {why}; correct it, or {out}.", stacklevel=2)
         return True
-    how = "correct such cells, or empty them and skip their rows (missing='drop', --missing drop)"
-    if not foreign:
-        how = "store it as numbers"
-    elif all(is_similar(cell) for cell in foreign):
-        how = f"write numbers with {part.decimal!r} as decimal sign and no separator of thousands"
-    raise MixdaError(f"{at} looks like numbers but is text{part.proof(name)}; {how}, or {out}.")
+    raise MixdaError(
+        f"{where} looks like numbers but is text{file.evidence(name)}; "
+        f"{_remedy(invalid, file.decimal)}, or leave the column out (drop, --drop)."
+    )
+
+
+def _remedy(invalid: set[str], decimal: str) -> str:
+    if not invalid:
+        return "store it as numbers"
+    if all(resembles_number(cell) for cell in invalid):
+        return f"write numbers with {decimal!r} as decimal sign and no thousands separator"
+    return "correct such cells, or empty them and skip their rows (missing='drop', --missing drop)"

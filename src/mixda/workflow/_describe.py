@@ -1,4 +1,4 @@
-"""What files hold and what models are, as plain values that print as tables or JSON."""
+"""Describe files and models as plain values, to be printed as tables or JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mixda.mixture import Mixture
-from mixda.model import AdaptedModel, load, trust_numbers, trust_sentence
+from mixda.model import AdaptedModel, load
 from mixda.tables import open_table
 from mixda.transport import mw2
 
@@ -22,18 +22,18 @@ def describe(path: str | Path) -> dict[str, Any]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "p.gmm")
     ...     mixda.Mixture([1.0], [[0.0]], [[1.0]]).save(path)
-    ...     found = describe(path)
-    >>> found["kind"], found["components"]
+    ...     contents = describe(path)
+    >>> contents["kind"], contents["components"]
     ('mixture (.gmm)', 1)
     """
     if Path(path).suffix.lower() not in (".gmm", ".mixda"):
         return _describe_table(path)
-    found = load(path)
-    return describe_model(found) if isinstance(found, AdaptedModel) else _describe_mixture(found)
+    value = load(path)
+    return describe_model(value) if isinstance(value, AdaptedModel) else _describe_mixture(value)
 
 
 def describe_model(model: AdaptedModel) -> dict[str, Any]:
-    """Return the domains of a model, how far they are from the target, and what it is made of."""
+    """Return what a model is made of, its domains, and their distances to the target."""
     domains = [
         {
             "domain": domain.name,
@@ -52,12 +52,28 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
         "method": model.method,
         "classes": [str(name) for name in model.classes],
         "features": list(model.feature_names),
-        "trust": trust_sentence(model),
-        "estimate": trust_numbers(model),
+        "trust": None if model.trust is None else model.trust.sentence(),
+        "estimate": None if model.trust is None else model.trust.numbers(),
         "created": settings.get("created"),
         "versions": [f"{name} {version}" for name, version in settings.get("versions", {}).items()],
         "domains": domains,
     }
+
+
+def describe_trust(model: AdaptedModel, outlier_share: float = 0.0) -> dict[str, Any]:
+    """Return what a model says about its accuracy on some rows, as a sentence and in numbers.
+
+    Parameters
+    ----------
+    model : AdaptedModel
+    outlier_share : float
+        Share of the rows that are outliers; with many, the estimate does not hold.
+    """
+    trust = model.trust
+    if trust is None:
+        return {"trust": None, "estimate": None}
+    sentence = trust.sentence_for(model.target.name, outlier_share)
+    return {"trust": sentence, "estimate": trust.numbers(outlier_share)}
 
 
 def _describe_mixture(mixture: Mixture) -> dict[str, Any]:

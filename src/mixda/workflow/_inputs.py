@@ -1,7 +1,6 @@
-"""Domains from files: each one samples or a mixture, by name, all with the same features.
+"""Read the domains from files: each is samples or a mixture, all with the same features.
 
-The bookkeeping behind `mixda.workflow`: which files are which domain, which columns are features,
-and how samples become a mixture.
+This module decides which files form which domain and which columns are features.
 """
 
 from __future__ import annotations
@@ -17,10 +16,6 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.text import listed
-from mixda._core.validation import check_random_state
-from mixda.chunks import ChunkSource
-from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture, kept_mixture, units_of
 from mixda.mixture import Mixture
 from mixda.tables import (
     PathArgument,
@@ -32,13 +27,10 @@ from mixda.tables import (
     open_table,
 )
 
-COMPONENTS = 3  # per class of a labeled domain
-TARGET_COMPONENTS = 30  # of a domain without labels, at most one for ten rows
-
 
 @dataclass(frozen=True)
 class Reading:
-    """How data files are read: columns of classes and domains, features, missing values."""
+    """How to read data files: columns of classes and domains, features, missing values."""
 
     label: str | None = None
     domain: str | None = None
@@ -49,7 +41,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Labeled sources by name, and the target without labels."""
+    """Labeled sources by name, and the unlabeled target."""
 
     sources: dict[str, Samples | Mixture]
     target_name: str
@@ -57,59 +49,44 @@ class Inputs:
 
     @property
     def mixtures(self) -> list[str]:
-        """Names of the domains that are known as mixtures only."""
+        """Names of the domains that are given as mixtures."""
         domains = {**self.sources, self.target_name: self.target}
         return [name for name, value in domains.items() if isinstance(value, Mixture)]
 
 
 def read_inputs(sources: Sequence[PathArgument], target: PathArgument, reading: Reading) -> Inputs:
-    """Read every domain; the target's classes are not among the columns that are read.
+    """Read every domain. The column of the target's classes is never read.
 
-    A file of the target is no source, though a pattern or a folder of the sources holds it.
+    A file of the target is not a source, even if a pattern or folder of the sources contains it.
     """
-    goal_files = _target_files(target)
-    opened, left_out = _open_sources(sources, goal_files)
-    tables = {name: value for name, value in opened.items() if isinstance(value, Table)}
-    column = reading.domain
-    within = {} if column is None else {k: table.distinct(column) for k, table in tables.items()}
-    holders = [tables[name] for name, values in within.items() if str(target) in values]
-    _check_target(target, goal_files, holders, column)
-    beside = None if holders else _open(goal_files)
-    names = _features(opened, beside, reading)
-    found: dict[str, Samples | Mixture] = {}
-    read: list[Samples] = []
-    for name, value in opened.items():
-        if isinstance(value, Mixture):
-            _add(found, name, value)
-            continue
-        of = [part for part in within[name] if part != str(target)] if within else None
-        if of != []:
-            read.append(_read_source(value, names, reading, of))
-            for part_name, part in split_domains(read[-1], name).items():
-                _add(found, part_name, part)
-    if not found:
-        raise MixdaError("there is no source besides the target; give at least one.")
+    target_files = _target_files(target)
+    opened, left_out = _open_sources(sources, target_files)
+    holders, names_within = _domains_within(opened, target, reading.domain)
+    _check_target(target, target_files, holders, reading.domain)
+    target_file = None if holders else _open(target_files)
+    features = _features(opened, target_file, reading)
+    domains, tables = _read_sources(opened, names_within, features, reading)
     unlabeled = replace(reading, label=None)
-    if beside is None:
-        goal: Samples | Mixture = _read(holders[0], names, unlabeled, [str(target)])
-    elif isinstance(beside, Table):
-        goal = _read(beside, names, replace(unlabeled, domain=None), None)
+    if target_file is None:
+        goal: Samples | Mixture = _read(holders[0], features, unlabeled, [str(target)])
+    elif isinstance(target_file, Table):
+        goal = _read(target_file, features, replace(unlabeled, domain=None), None)
     else:
-        goal = beside
-    target_name = str(target) if holders else stem(_place(target, goal_files))
-    if target_name in found:
+        goal = target_file
+    target_name = str(target) if holders else stem(_place(target, target_files))
+    if target_name in domains:
         raise MixdaError(
             f"the target and a source are both called {target_name!r}; rename one, and make sure "
-            "that the target's rows are not among those of the sources."
+            "that no row of the target is among those of the sources."
         )
-    check_samples([*read, *([goal] if isinstance(goal, Samples) else [])], reading.label)
+    check_samples([*tables, *([goal] if isinstance(goal, Samples) else [])], reading.label)
     for file in left_out:
         warnings.warn(f"{file} is the target, so it is not used as a source.", stacklevel=2)
-    return Inputs(found, target_name, goal)
+    return Inputs(domains, target_name, goal)
 
 
 def stem(path: Path) -> str:
-    """Return the name of a domain: that of the file, without what says its kind.
+    """Return the name of a domain: the file name without the suffix of its format.
 
     Examples
     --------
@@ -123,7 +100,7 @@ def stem(path: Path) -> str:
 
 
 def split_domains(samples: Samples, name: str) -> dict[str, Samples]:
-    """Rows of each domain, or all rows under the given name."""
+    """Return the rows of each domain, or all rows under `name` if there is no domain column."""
     if samples.domain is None:
         return {name: samples}
     parts = {}
@@ -136,106 +113,65 @@ def split_domains(samples: Samples, name: str) -> dict[str, Samples]:
     return parts
 
 
-def note_rare_classes(samples: Samples, components: int | str | None) -> None:
-    """Say which classes have so few rows that components are the rows themselves."""
-    each = COMPONENTS if components is None else components
-    if samples.y is None or isinstance(each, str):
-        return
-    domain = np.zeros(len(samples.y)) if samples.domain is None else samples.domain
-    rare = []
-    for name in np.unique(samples.y):
-        counts = np.unique(domain[samples.y == name], return_counts=True)[1]
-        rare += [str(name)] * bool((counts <= each).any())
-    if rare:
-        warnings.warn(
-            f"no more rows than components in class {listed(rare)}: its components are these very "
-            "rows; ask for fewer components (--components) or more rows if they must stay here.",
-            stacklevel=2,
-        )
-
-
-def fit_domain(
-    name: str,
-    samples: Samples,
-    components: int | str | None,
-    seed: int,
-    verbose: bool,
-    n_init: int = 1,
-    checkpoint: PathArgument | None = None,
-) -> Mixture:
-    """Fit a mixture; features of mixed units are standardized for the fit, and put back after.
-
-    An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
-    """
-    X = samples.X
-    unit = units_of(X.std(axis=0), np.abs(X).max(axis=0), "auto")
-    mean = X.mean(axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
-    Z = (X - mean) / unit
-    if components is None and samples.y is None:
-        components = min(TARGET_COMPONENTS, max(1, len(X) // 10))
-    mixture = kept_mixture(
-        checkpoint,
-        fit_mixture if samples.y is None else fit_labeled_mixture,
-        *([Z] if samples.y is None else [Z, samples.y]),
-        n_components=COMPONENTS if components is None else components,
-        n_init=n_init,
-        random_state=check_random_state(seed),
-        verbose=verbose,
-    )
-    return replace(
-        mixture,
-        means=mixture.means * unit + mean,
-        stds=mixture.stds * unit,
-        feature_names=samples.feature_names,
-        info={"name": name, "n_samples": len(X), "preprocessing": []},
-    )
-
-
-def fit_domains_of(
-    source: ChunkSource, name: str, components: Any, seed: int, verbose: bool, **options: Any
-) -> dict[str, Mixture]:
-    """Fit the mixtures of `fit_domain` to data of any size, those of all domains at once."""
-    default = COMPONENTS if source.has_label else TARGET_COMPONENTS
-    sparse = components is None and not source.has_label
-    found = fit_domains(
-        source,
-        default if components is None else components,
-        standardize="auto",
-        rows_per_component=10 if sparse else 1,
-        random_state=seed,
-        verbose=verbose,
-        **options,
-    )
-    return {
-        domain or name: replace(
-            mixture, info={"name": domain or name, "preprocessing": [], **(mixture.info or {})}
-        )
-        for domain, mixture in found.items()
-    }
-
-
 def _target_files(target: PathArgument) -> list[Path]:
-    """Files of the target; none if it is no path."""
-    found = Path(target).exists() or bool(glob.glob(str(target), recursive=True))
-    return expand_paths(target) if found else []
+    """Return the files of the target; none if it is not a path."""
+    is_path = Path(target).exists() or bool(glob.glob(str(target), recursive=True))
+    return expand_paths(target) if is_path else []
 
 
 def _open_sources(
     sources: Sequence[PathArgument], target: Collection[Path]
 ) -> tuple[dict[str, Mixture | Table], list[Path]]:
-    """Every file that patterns stand for, and every folder, by name; and the target's files."""
+    """Return each file that a pattern matches and each folder, by name; and the target's files."""
     taken = {file.resolve() for file in target}
     opened: dict[str, Mixture | Table] = {}
     left_out: list[Path] = []
     for source in sources:
         files = expand_paths(source)
-        whole = [(Path(source), files)] if Path(source).is_dir() else [(f, [f]) for f in files]
-        for place, group in whole:
+        is_folder = Path(source).is_dir()
+        groups = [(Path(source), files)] if is_folder else [(file, [file]) for file in files]
+        for place, group in groups:
             own = [file for file in group if file.resolve() not in taken]
             left_out += [file for file in group if file.resolve() in taken]
             if own:
                 _add(opened, stem(place), _open(own))
     return opened, left_out
+
+
+def _domains_within(
+    opened: Mapping[str, Mixture | Table], target: PathArgument, column: str | None
+) -> tuple[list[Table], dict[str, list[str]]]:
+    """Return the tables with rows of the target, and the other domains of each table, by name."""
+    if column is None:
+        return [], {}
+    tables = {name: value for name, value in opened.items() if isinstance(value, Table)}
+    values = {name: table.distinct(column) for name, table in tables.items()}
+    holders = [tables[name] for name in tables if str(target) in values[name]]
+    others = {name: [v for v in values[name] if v != str(target)] for name in tables}
+    return holders, others
+
+
+def _read_sources(
+    opened: Mapping[str, Mixture | Table],
+    names_within: Mapping[str, list[str]],
+    features: tuple[str, ...] | None,
+    reading: Reading,
+) -> tuple[dict[str, Samples | Mixture], list[Samples]]:
+    """Return the sources by name, and the tables that were read."""
+    domains: dict[str, Samples | Mixture] = {}
+    tables: list[Samples] = []
+    for name, value in opened.items():
+        if isinstance(value, Mixture):
+            _add(domains, name, value)
+            continue
+        parts = names_within.get(name)
+        if parts != []:
+            tables.append(_read_source(value, features, reading, parts))
+            for part_name, part in split_domains(tables[-1], name).items():
+                _add(domains, part_name, part)
+    if not domains:
+        raise MixdaError("there is no source besides the target; give at least one.")
+    return domains, tables
 
 
 def _check_target(
@@ -268,8 +204,8 @@ def _open(files: Sequence[Path]) -> Mixture | Table:
     mixtures = [file for file in files if file.suffix.lower() == ".gmm"]
     if mixtures and len(files) > 1:
         raise MixdaError(
-            f"{mixtures[0]} is one of {len(files)} files of a single domain; a mixture is a whole "
-            "domain, give it alone."
+            f"{mixtures[0]} is one of {len(files)} files of a single domain, but a mixture is a "
+            "whole domain; give it alone."
         )
     return Mixture.load(files[0]) if mixtures else open_table(files)
 
@@ -277,8 +213,8 @@ def _open(files: Sequence[Path]) -> Mixture | Table:
 def _add(domains: dict[str, Any], name: str, value: Any) -> None:
     if name in domains:
         raise MixdaError(
-            f"two sources are called {name!r}; rename one of the files, or give a whole folder for "
-            "each source (site1 site2), which is then named after its folder."
+            f"two sources are called {name!r}; rename one of the files, or give one folder per "
+            "source (site1 site2), which is then named after its folder."
         )
     domains[name] = value
 
@@ -286,33 +222,33 @@ def _add(domains: dict[str, Any], name: str, value: Any) -> None:
 def _features(
     opened: Mapping[str, Mixture | Table], goal: Mixture | Table | None, reading: Reading
 ) -> tuple[str, ...] | None:
-    """Names of the features: those of a mixture if one has names, else those of the first file."""
+    """Return the feature names: those of the mixtures if they have any, else of the first file."""
     values = [*opened.values(), *([] if goal is None else [goal])]
     tables = [value for value in values if isinstance(value, Table)]
     for name in reading.drop:
         if not any(name in table.columns for table in tables):
-            raise MixdaError(f"no data file has a column {name!r} to leave out (drop, --drop).")
+            raise MixdaError(f"drop (--drop) names {name!r}, but no data file has such a column.")
     named = [v.feature_names for v in values if isinstance(v, Mixture) and v.feature_names]
     for names in named:
         different = sorted(set(names) ^ set(named[0]))
         if different:
             raise MixdaError(
                 f"the mixtures have different features (one of them lacks {different[0]!r}); fit "
-                "them all on the same columns."
+                "all of them to the same columns."
             )
     if named:
         asked = set(named[0] if reading.columns is None else reading.columns) - set(reading.drop)
         if asked != set(named[0]):
             raise MixdaError(
-                f"the features are those of the mixtures ({', '.join(named[0])}); fit these on "
-                "other columns, or leave out columns and drop (--columns, --drop)."
+                f"the mixtures fix the features ({', '.join(named[0])}); leave out columns and "
+                "drop (--columns, --drop), or fit the mixtures to other columns."
             )
         return named[0]
     return _table_features(tables, reading) if tables else None
 
 
 def _table_features(tables: Sequence[Table], reading: Reading) -> tuple[str, ...]:
-    """Columns of the first table that hold numbers there, or in another table."""
+    """Return the columns of the first table that are numeric there or in another table."""
     first = tables[0]
     without = [reading.label, reading.domain, *reading.drop]
     without = [name for name in without if name in first.columns]
@@ -333,8 +269,8 @@ def _read_source(
 ) -> Samples:
     if reading.label is None:
         raise MixdaError(
-            f"{table.files[0]} is a source, and sources need classes; name their column (label, "
-            "--label; in an npz it is y)."
+            f"{table.files[0]} is a source and needs classes; name their column (label, --label; "
+            "in an npz file it is y)."
         )
     return _read(table, names, reading, domains)
 

@@ -1,8 +1,8 @@
-"""The estimator of a method, made from what a user asked for."""
+"""Make the estimator of a method from what the user asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixda._core.errors import MixdaError
@@ -18,7 +18,7 @@ _OWN_OPTIONS = {
     "encoder": "encoder (--encoder)",
     "scale": "scale (--scale)",
     "random_state": "seed (--seed)",
-    "checkpoint": "checkpoint (adapt keeps one beside the output)",
+    "checkpoint": "checkpoint (adapt keeps it next to the output)",
     "verbose": "verbose (--quiet)",
 }
 
@@ -36,30 +36,25 @@ def make_estimator(
     checkpoint: PathArgument | None,
     verbose: bool,
 ) -> Any:
-    """Make the estimator of a method; refuse everything that it would not use."""
+    """Make the estimator of a method; reject everything that it would not use."""
     kind = COMMANDS[method].load()
     if inputs.mixtures and (encoder is not None or not hasattr(kind, "fit_mixtures")):
         what = f"encoder {encoder!r}" if encoder is not None else f"method {method!r}"
         raise MixdaError(
             f"{what} needs the samples of every domain, but {inputs.mixtures[0]!r} is a mixture; "
-            "give its data file, or use the methods dadil, wbt or otda without an encoder."
+            "give its data file, or use method dadil, wbt or otda without an encoder."
         )
-    known = kind().get_params(deep=False)
-    _check_options(options, known, kind.__name__)
+    parameters = kind().get_params(deep=False)
+    _check_options(options, parameters, kind.__name__)
     given = {
         "encoder": encoder is not None,
         "scale": scale != "auto",
         "n_components": components is not None,
         "target_components": target_components is not None,
     }
-    for name in [name for name in given if given[name] and name not in known]:
-        word = name.removeprefix("n_")
-        what = f"chooses {word} by itself" if method == "auto" else f"has no {word}"
-        raise MixdaError(
-            f"method {method!r} {what}; leave it out, or name a method that has, as dadil."
-        )
+    _check_parameters(method, [name for name in given if given[name] and name not in parameters])
     _check_used(inputs, {**given, "n_init": "n_init" in options})
-    asked = {
+    values = {
         "encoder": encoder,
         "scale": scale,
         "n_components": components,
@@ -68,32 +63,44 @@ def make_estimator(
         "checkpoint": checkpoint,
         "verbose": verbose,
     }
-    unsaid = [name for name in ("n_components", "target_components") if asked[name] is None]
-    named = {name: v for name, v in asked.items() if name in known and name not in unsaid}
-    return kind(**named, **options)
+    used = {
+        name: value
+        for name, value in values.items()
+        if name in parameters and given.get(name, name not in given)
+    }
+    return kind(**used, **options)
 
 
-def _check_options(options: Mapping[str, Any], known: Collection[str], estimator: str) -> None:
+def _check_options(options: Mapping[str, Any], parameters: Collection[str], kind: str) -> None:
     for name in options:
-        if name not in known:
+        if name not in parameters:
             raise MixdaError(
-                f"{estimator} has no parameter {name!r}; it has {', '.join(sorted(known))}."
+                f"{kind} has no parameter {name!r}; it has {', '.join(sorted(parameters))}."
             )
         if name in _OWN_OPTIONS:
             raise MixdaError(
-                f"{name} is not among the options (--set); give {_OWN_OPTIONS[name]} instead."
+                f"{name} is not one of the options (--set); give {_OWN_OPTIONS[name]} instead."
             )
 
 
+def _check_parameters(method: str, unknown: Sequence[str]) -> None:
+    if unknown:
+        word = unknown[0].removeprefix("n_")
+        what = f"chooses {word} itself" if method == "auto" else f"has no parameter {word}"
+        raise MixdaError(
+            f"method {method!r} {what}; leave it out, or use a method that has it, such as dadil."
+        )
+
+
 def _check_used(inputs: Inputs, given: Mapping[str, bool]) -> None:
-    """Refuse to say how mixtures are fitted where none is."""
-    made = {
+    """Reject parameters of fits that are not made, because the domains came as mixtures."""
+    fitted = {
         "n_components": [name for name in inputs.sources if name not in inputs.mixtures],
         "target_components": [] if inputs.target_name in inputs.mixtures else [inputs.target_name],
     }
-    made["n_init"] = [name for names in made.values() for name in names]
-    for name, domains in made.items():
+    fitted["n_init"] = [name for names in fitted.values() for name in names]
+    for name, domains in fitted.items():
         if given[name] and not domains:
             raise MixdaError(
-                f"{name} says how data become mixtures, but these came as mixtures; leave it out."
+                f"{name} has no effect, because these domains are mixtures already; leave it out."
             )

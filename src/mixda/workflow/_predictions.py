@@ -1,8 +1,10 @@
-"""The rows that `mixda.workflow.predict_file` writes: labels, how sure they are, and notes."""
+"""Classify the rows of files, batch by batch: labels, probabilities, outliers and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,42 +13,123 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array
 from mixda.model import AdaptedModel
+from mixda.tables import PathArgument, check_writable, open_table, write_table
 
 
-def output_names(model: AdaptedModel) -> list[str]:
-    """Return the columns of a prediction, without those that are copied."""
+@dataclass(frozen=True)
+class Prediction:
+    """Summary of what `predict_file` wrote.
+
+    Attributes
+    ----------
+    rows : int
+        Rows written.
+    missing : int
+        Rows without a label, because a feature is missing.
+    far : int
+        Outliers: rows far from everything the model knows, see `mixda.AdaptedModel.outliers`.
+    counts : dict of str to int
+        Rows of each class.
+    """
+
+    rows: int
+    missing: int
+    far: int
+    counts: dict[str, int]
+
+
+def predict_file(
+    model: AdaptedModel,
+    paths: PathArgument | Sequence[PathArgument],
+    output: PathArgument,
+    *,
+    keep: Sequence[str] = (),
+    rows: int = 65_536,
+    on_rows: Callable[[int, int | None], None] | None = None,
+) -> Prediction:
+    """Classify the rows of a table, batch by batch, and write a csv or parquet file.
+
+    Parameters
+    ----------
+    model : AdaptedModel
+    paths : path, pattern, folder, or a sequence of these
+        Columns are matched by name. Their order does not matter, and others are ignored.
+    output : path
+        Its columns are those of `keep`, ``label``, ``confidence`` (the largest probability),
+        ``far`` (whether the row is an outlier), ``note`` and ``p_<class>``. Rows with a missing
+        feature have a note and nothing else.
+    keep : sequence of str
+        Columns to copy.
+    rows : int
+        Rows per batch.
+    on_rows : callable, optional
+        Called after each batch with the number of rows done and the total, if known.
+
+    Returns
+    -------
+    Prediction
+    """
+    output = Path(output)
+    check_writable(output)
+    table = open_table(paths)
+    if any(file.resolve() == output.resolve() for file in table.files):
+        raise MixdaError(f"{output} is the file to predict; choose another name for the output.")
+    features = table.features(model.feature_names)
+    _check_kept(keep, _output_columns(model))
+    keep = list(dict.fromkeys(keep))
+    reread = any(name in features for name in keep)  # once as numbers, once as written
+    tally = np.zeros(3 + len(model.classes), dtype=int)  # rows, missing, outliers, each class
+
+    def records() -> Iterator[Any]:
+        copies = table.batches(keep, rows, as_written=keep)
+        copied = [] if reread else keep
+        for batch in table.batches([*features, *copied], rows, as_written=copied):
+            written = next(copies) if reread else batch
+            kept = {name: written.record.column(name) for name in keep}
+            record, counts = _predicted_rows(model, batch.matrix(features), kept)
+            yield record
+            tally[:] += counts
+            if on_rows is not None:
+                on_rows(int(tally[0]), table.n_rows)
+
+    write_table(output, records())
+    counts = dict(zip(map(str, model.classes), tally[3:].tolist(), strict=True))
+    return Prediction(int(tally[0]), int(tally[1]), int(tally[2]), counts)
+
+
+def _output_columns(model: AdaptedModel) -> list[str]:
+    """Return the columns of a prediction, without the copied ones."""
     return ["label", "confidence", "far", "note", *(f"p_{name}" for name in model.classes)]
 
 
-def check_kept(keep: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse to copy a column whose name is taken."""
+def _check_kept(keep: Sequence[str], names: Sequence[str]) -> None:
     taken = [name for name in keep if name in names]
     if taken:
         raise MixdaError(
-            f"the column {taken[0]!r} cannot be kept, as the output has one of that name; rename "
-            "it in the data."
+            f"column {taken[0]!r} cannot be copied (keep), because the output has a column of "
+            "that name; rename it in the data."
         )
 
 
-def predicted_rows(
+def _predicted_rows(
     model: AdaptedModel, X: Array, kept: Mapping[str, Any]
 ) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Return the rows to write for a batch, and how many: all, missing, far, of each class."""
+    """Return the rows to write for a batch, and the counts: all, missing, outliers, each class."""
     usable = np.asarray((np.abs(X) <= LARGEST).all(axis=1))
     proba = np.zeros((len(X), len(model.classes)))
-    far = np.zeros(len(X), dtype=bool)
+    outlier = np.zeros(len(X), dtype=bool)
     if usable.any():
         rows = X if usable.all() else X[usable]
-        proba[usable], far[usable] = model.predict_proba(rows), model.novelty(rows)
+        proba[usable], outlier[usable] = model.predict_proba(rows), model.outliers(rows)
     winners = proba.argmax(axis=1)
     columns = dict(kept)
-    values = [model.classes[winners], proba.max(axis=1), far, None, *proba.T]
-    for name, value in zip(output_names(model), values, strict=True):
+    values = [model.classes[winners], proba.max(axis=1), outlier, None, *proba.T]
+    for name, value in zip(_output_columns(model), values, strict=True):
         columns[name] = (
             _notes(X, usable, model.feature_names) if value is None else _masked(value, usable)
         )
     by_class = np.bincount(winners[usable], minlength=len(model.classes))
-    return columns, np.array([len(X), (~usable).sum(), far.sum(), *by_class])
+    return columns, np.array([len(X), (~usable).sum(), outlier.sum(), *by_class])
 
 
 def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:

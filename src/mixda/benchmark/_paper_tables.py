@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 
-class Published(NamedTuple):
+class PaperTable(NamedTuple):
     """A published table: what its columns are called here, and its rows."""
 
     targets: tuple[str, ...]
@@ -19,8 +19,8 @@ class Published(NamedTuple):
     note: str = ""
 
 
-PUBLISHED: dict[str, Published] = {
-    "office-home": Published(
+PAPER_TABLES: dict[str, PaperTable] = {
+    "office-home": PaperTable(
         ("art", "clipart", "product", "realworld"),
         {
             "SourceOnly": (72.90, 62.20, 83.70, 85.00, 75.95),
@@ -36,7 +36,7 @@ PUBLISHED: dict[str, Published] = {
             "GMMDaDiL": (77.16, 66.21, 86.15, 85.32, 78.81),
         },
     ),
-    "office31": Published(
+    "office31": PaperTable(
         ("amazon", "dslr", "webcam"),
         {
             "SourceOnly": (67.50, 95.00, 96.83, 86.40),
@@ -52,7 +52,7 @@ PUBLISHED: dict[str, Published] = {
             "GMMDaDiL": (72.47, 100.0, 99.41, 90.63),
         },
     ),
-    "cwru": Published(
+    "cwru": PaperTable(
         ("1772rpm", "1750rpm", "1730rpm"),
         {
             "SourceOnly": (70.90, 79.76, 72.26, 74.31),
@@ -71,7 +71,7 @@ PUBLISHED: dict[str, Published] = {
         "1750 rpm lack the normal class, so ours are 1797, 1772 and 1730 rpm (or nine faults at "
         "the paper's speeds): other sources, other tasks.",
     ),
-    "tep": Published(
+    "tep": PaperTable(
         ("mode1", "mode2", "mode3", "mode4", "mode5", "mode6"),
         {
             "SourceOnly": (80.82, 63.69, 87.47, 79.96, 74.44, 84.53, 78.48),
@@ -89,24 +89,24 @@ PUBLISHED: dict[str, Published] = {
         "here has 261 runs of 300 steps.",
     ),
 }
-PUBLISHED["cwru-faults"] = PUBLISHED["cwru"]
+PAPER_TABLES["cwru-faults"] = PAPER_TABLES["cwru"]
 
 _SHORT = {"ar": "art", "cl": "clipart", "pr": "product", "rw": "realworld"}
 _SHORT |= {"a": "amazon", "d": "dslr", "w": "webcam", "realworldimages": "realworld"}
 
 
-def find_figure(suite: str, method: str, target: str | None = None) -> float | None:
+def paper_accuracy(suite: str, method: str, target: str | None = None) -> float | None:
     """Return the published accuracy in % of a method on a target, or on average, or None.
 
     Examples
     --------
-    >>> from mixda.benchmark._published import find_figure
-    >>> find_figure("tep", "GMMDaDiL", "mode 2"), find_figure("tep", "GMMDaDiL")
+    >>> from mixda.benchmark._paper_tables import paper_accuracy
+    >>> paper_accuracy("tep", "GMMDaDiL", "mode 2"), paper_accuracy("tep", "GMMDaDiL")
     (76.41, 86.85)
-    >>> find_figure("cwru", "GMMWBT", "1797 rpm") is None
+    >>> paper_accuracy("cwru", "GMMWBT", "1797 rpm") is None
     True
     """
-    published = PUBLISHED.get(suite)
+    published = PAPER_TABLES.get(suite)
     if published is None or method not in published.rows:
         return None
     figures = published.rows[method]

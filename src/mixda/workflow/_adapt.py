@@ -1,0 +1,159 @@
+"""Adapt files: read the domains, fit the estimator of a method, return its model.
+
+If every domain comes as data, this is ``estimator.fit`` on the concatenated tables. If some domain
+comes as a ``.gmm`` file, it is ``estimator.fit_mixtures``: the same code, entered one step later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import check_choice, check_random_state
+from mixda.estimators import COMMANDS
+from mixda.mixture import Mixture
+from mixda.model import AdaptedModel
+from mixda.tables import PathArgument, Samples, one_kind_of_classes
+from mixda.workflow._inputs import Inputs, Reading, read_inputs
+from mixda.workflow._methods import make_estimator
+
+
+def adapt_files(
+    sources: Sequence[PathArgument],
+    target: PathArgument,
+    label: str | None = None,
+    domain: str | None = None,
+    *,
+    method: str = "auto",
+    components: int | str | None = None,
+    target_components: int | str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    missing: str = "error",
+    encoder: str | None = None,
+    scale: str | None = "auto",
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    checkpoint: PathArgument | None = None,
+    verbose: bool = False,
+) -> AdaptedModel:
+    """Adapt labeled sources to an unlabeled target; each is a data file or a ``.gmm`` file.
+
+    With data files for all domains, the model is that of the estimator fitted to the same arrays:
+    ``GMMDaDiL(random_state=seed).fit(X, y, sample_domain)`` for ``method="dadil"``.
+
+    Parameters
+    ----------
+    sources : sequence of paths, patterns or folders
+        Each file is a domain, and so is each folder. With `domain`, each value of that column is.
+    target : path, or the name of a domain
+        A name if the rows of the target are in the files of the sources. The label column of the
+        target is never read.
+    label, domain, columns, drop, missing
+        How to read data files, see `fit_files`.
+    method : str
+        A key of `mixda.estimators.COMMANDS`. "auto" is `AutoMSDA`, which compares several
+        candidates on the samples and chooses encoder, scale and components itself. If one of the
+        files is a ``.gmm``, "auto" is "dadil".
+    components, target_components : int or "bic", optional
+        `n_components` and `target_components` of the estimator. Default: those of the estimator.
+    encoder : {"lda", "mlp", None}
+        Learn features from the samples of the sources first. Requires data files.
+    scale : {"auto", "domain", "sources", None}
+        Standardize each domain by its own moments, all by those of the sources, or not at all.
+        "auto" is "sources".
+    options : dict, optional
+        Other parameters of the estimator.
+    seed : int
+        `random_state` of the estimator.
+    checkpoint : path, optional
+        Folder for intermediate results, so that the same call can resume after an interruption.
+        Used by the methods over mixtures and by "auto". Delete it when the model is saved.
+    verbose : bool
+        Show progress on a terminal.
+
+    Returns
+    -------
+    AdaptedModel
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from mixda.workflow import adapt_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, shift in (("lab", 0.0), ("plant", 1.0)):
+    ...         X, y = shift + np.array([[0.0], [1.0], [8.0], [9.0]]), [0, 0, 1, 1]
+    ...         np.savez(pathlib.Path(folder, f"{name}.npz"), X=X, y=y)
+    ...     sources, target = [f"{folder}/lab.npz"], f"{folder}/plant.npz"
+    ...     model = adapt_files(sources, target, "y", method="wbt", components=1)
+    >>> model.predict([[1.5], [9.5]])
+    array([0, 1])
+    """
+    check_choice(method, "method", tuple(COMMANDS))
+    check_choice(encoder, "encoder", ("lda", "mlp", None))
+    check_choice(scale, "scale", ("auto", "domain", "sources", None))
+    check_random_state(seed)
+    inputs = read_inputs(sources, target, Reading(label, domain, columns, drop, missing))
+    if method == "auto" and inputs.mixtures:
+        method = "dadil"
+    estimator = make_estimator(
+        method,
+        inputs,
+        options or {},
+        encoder=encoder,
+        scale=scale,
+        components=components,
+        target_components=target_components,
+        seed=seed,
+        checkpoint=checkpoint,
+        verbose=verbose,
+    )
+    names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
+    model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
+    return model if names is None else replace(model, feature_names=tuple(names))
+
+
+def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
+    """Fit the estimator to samples; return the feature names."""
+    domains = [*inputs.sources.values(), inputs.target]
+    samples = [domain for domain in domains if isinstance(domain, Samples)]
+    labels = one_kind_of_classes([part.y for part in samples[:-1] if part.y is not None])
+    unread = np.full(len(samples[-1].X), labels[0][0])  # `fit` drops the target's rows of y
+    ids = np.repeat([*range(len(samples) - 1), -1], [len(part.X) for part in samples])
+    X = np.concatenate([part.X for part in samples])
+    estimator.fit(X, np.concatenate([*labels, unread]), sample_domain=ids)
+    return samples[0].feature_names
+
+
+def _fit_mixtures(estimator: Any, inputs: Inputs) -> tuple[str, ...] | None:
+    """Fit the estimator to mixtures, those given and those of data; return the feature names."""
+    sources = [
+        domain if isinstance(domain, Mixture) else _summarize(estimator, name, domain)
+        for name, domain in inputs.sources.items()
+    ]
+    for name, mixture in zip(inputs.sources, sources, strict=True):
+        if mixture.classes is None:
+            raise MixdaError(
+                f"source {name!r} is a mixture without labels; fit it again with the column of "
+                "the classes (label, --label)."
+            )
+    classes = one_kind_of_classes([np.asarray(mixture.classes) for mixture in sources])
+    sources = [replace(m, classes=names) for m, names in zip(sources, classes, strict=True)]
+    target = inputs.target
+    if not isinstance(target, Mixture):
+        target = _summarize(estimator, inputs.target_name, target, sources)
+    estimator.fit_mixtures(sources, target)
+    return sources[0].feature_names
+
+
+def _summarize(
+    estimator: Any, name: str, samples: Samples, sources: Sequence[Mixture] = ()
+) -> Mixture:
+    mixture: Mixture = estimator.domain_mixture(samples.X, samples.y, sources)
+    info = {**mixture.info, "name": name}
+    return replace(mixture, feature_names=samples.feature_names, info=info)
