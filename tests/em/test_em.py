@@ -17,7 +17,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from mixda import Mixture, fit_labeled_mixture, fit_mixture
+from mixda import MixdaError, Mixture, fit_labeled_mixture, fit_mixture
 from mixda.em._steps import Parameters, SuffStats, e_step, m_step
 from mixda.mixture import log_gaussians
 
@@ -71,14 +71,14 @@ def test_same_iterates_as_sklearn(n_iter, shape):
     assert ours.score(X) >= theirs.score(X) - 1e-9
 
 
-def test_one_component_is_the_mean_and_standard_deviation():
+def test_one_component():
     X, _ = blobs()
     p = fit_mixture(X)
     np.testing.assert_allclose(p.means[0], X.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(p.stds[0], X.std(axis=0), atol=1e-12)
 
 
-def test_kmeans_start_reaches_the_likelihood_of_sklearns():
+def test_kmeans_start_against_sklearn():
     for seed in range(3):
         X, _ = blobs(seed=seed, n=300)
         theirs = GaussianMixture(4, covariance_type="diag", n_init=3, random_state=seed).fit(X)
@@ -86,7 +86,7 @@ def test_kmeans_start_reaches_the_likelihood_of_sklearns():
         assert ours.score(X) >= theirs.score(X) - 1e-3  # sklearn's own tolerance
 
 
-def test_likelihood_never_decreases_even_when_the_floor_is_active():
+def test_likelihood_never_decreases():
     X, _ = blobs()
     for floor in (1e-6, 1.0):  # a floor of 1 is above most standard deviations of the blobs
         start = start_of(X, 4)
@@ -100,7 +100,7 @@ def test_likelihood_never_decreases_even_when_the_floor_is_active():
 # --- statistics ------------------------------------------------------------------------------
 
 
-def test_statistics_are_the_sums_they_claim_and_merge_associatively():
+def test_statistics():
     X, _ = blobs(n=90)
     weight = np.random.default_rng(1).uniform(0.1, 2.0, 90)
     p = start_of(X, 4)
@@ -119,7 +119,7 @@ def test_statistics_are_the_sums_they_claim_and_merge_associatively():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_statistics_of_many_features_leave_out_nothing_that_matters(weighted):
+def test_sparse_statistics(weighted):
     rng = np.random.default_rng(0)
     means = rng.standard_normal((5, 300))
     X = means[rng.integers(5, size=70)] + rng.standard_normal((70, 300))
@@ -133,7 +133,7 @@ def test_statistics_of_many_features_leave_out_nothing_that_matters(weighted):
     np.testing.assert_allclose(stats.sum_xx, np.einsum("nk,nd->kd", r, X**2), rtol=1e-11)
 
 
-def test_steps_survive_pickling_so_that_they_can_travel():
+def test_steps_pickle():
     X, _ = blobs(n=50)
     p = start_of(X, 4)
     parameters = Parameters(np.log(p.weights), p.means, p.stds)
@@ -143,7 +143,7 @@ def test_steps_survive_pickling_so_that_they_can_travel():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_37_chunks_give_the_mixture_of_one(weighted):
+def test_chunk_size_does_not_matter(weighted):
     X, _ = blobs(n=740, d=5)
     weight = np.random.default_rng(0).uniform(0, 3, 740) if weighted else None
     one, many = (
@@ -154,7 +154,7 @@ def test_37_chunks_give_the_mixture_of_one(weighted):
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor makes one thread")
-def test_threads_do_not_change_the_mixture(monkeypatch):
+def test_threads(monkeypatch):
     used = []
     monkeypatch.setattr(
         "mixda._core.parallel.ThreadPoolExecutor", lambda n: used.append(n) or ThreadPoolExecutor(n)
@@ -171,7 +171,7 @@ def fit_with(threads, X):
         return fit_mixture(X, 4, random_state=0, max_iter=3)
 
 
-def test_an_offset_of_1e7_keeps_the_variances():
+def test_large_offset():
     X, y = blobs(scale=2.0)
     X = np.round(X * 2**20) / 2**20  # exact after the shift, so only arithmetic differs
     plain, moved = (fit_mixture(Z, 4, random_state=0) for Z in (X, X + 1e7))
@@ -184,7 +184,7 @@ def test_an_offset_of_1e7_keeps_the_variances():
 # --- weights, floor, starts ------------------------------------------------------------------
 
 
-def test_integer_weights_are_repetitions_and_their_scale_is_free():
+def test_integer_weights_are_repetitions():
     X, _ = blobs(n=200)
     weight = np.random.default_rng(0).integers(0, 4, 200)
     options = {"init": start_of(X, 4), "max_iter": 20, "tol": 0.0}
@@ -193,7 +193,7 @@ def test_integer_weights_are_repetitions_and_their_scale_is_free():
         assert_close(fit_mixture(X, sample_weight=weight * scale, **options), repeated, 1e-9)
 
 
-def test_samples_of_weight_zero_are_not_seen():
+def test_zero_weight():
     X, y = blobs(n=100)
     far = np.vstack([X, np.full((5, 3), 1e9)])
     weight = np.r_[np.ones(100), np.zeros(5)]
@@ -208,12 +208,12 @@ def test_samples_of_weight_zero_are_not_seen():
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1])
-def test_samples_of_weight_zero_do_not_count_for_the_components(n_jobs):
-    with pytest.raises(ValueError, match="n_components=3 is more than the 1 sample"):
+def test_zero_weight_and_n_components(n_jobs):
+    with pytest.raises(MixdaError, match=r"n_components=3 .*1 sample"):
         fit_mixture([[0.0], [1.0], [2.0]], 3, sample_weight=[1, 0, 0], n_jobs=n_jobs)
 
 
-def test_the_automatic_floor_is_the_documented_formula():
+def test_auto_floor():
     X = np.array([[0.0, 5.0, 0.0], [2.0, 5.0, 200.0]])  # standard deviations 1, 0, 100
     stds = fit_labeled_mixture(X, [0, 1]).stds  # one sample per class: everything at the floor
     mean = 101.0 / 3.0
@@ -223,7 +223,7 @@ def test_the_automatic_floor_is_the_documented_formula():
     np.testing.assert_allclose(fit_mixture(constant + 1e7).stds, 1e-6 * (1.0 + 1e7 + 3.0))
 
 
-def test_min_std_as_number_or_one_per_feature():
+def test_min_std():
     X, _ = blobs()
     assert fit_mixture(X, 4, min_std=0.7, random_state=0).stds.min() == 0.7
     floor = np.array([9.0, 1e-3, 8.0])
@@ -232,7 +232,7 @@ def test_min_std_as_number_or_one_per_feature():
     assert stds[:, 1].max() < 8.0
 
 
-def test_random_state_decides_everything_and_inputs_stay():
+def test_reproducible():
     X, y = blobs()
     before = X.copy()
     assert fit_mixture(X, 4, random_state=3) == fit_mixture(X, 4, random_state=3)
@@ -241,13 +241,13 @@ def test_random_state_decides_everything_and_inputs_stay():
     np.testing.assert_array_equal(X, before)
 
 
-def test_more_starts_never_give_a_lower_likelihood():
+def test_n_init():
     X, _ = blobs(k=8, n=400)
     few, many = (fit_mixture(X, 8, n_init=n, random_state=0).score(X) for n in (1, 8))
     assert many >= few - 1e-12
 
 
-def test_a_component_far_from_all_samples_is_kept_without_nan():
+def test_empty_component():
     X, _ = blobs()
     start = Mixture([0.5, 0.5, 0.0], [X[0], [1e6] * 3, X[1]], np.ones((3, 3)))
     p = fit_mixture(X, init=start)
@@ -258,13 +258,13 @@ def test_a_component_far_from_all_samples_is_kept_without_nan():
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_bic_finds_the_number_of_separate_blobs(k):
+def test_bic(k):
     centers = 20.0 * np.eye(4)[:k]
     X = np.repeat(centers, 80, axis=0) + np.random.default_rng(k).standard_normal((80 * k, 4))
     assert fit_mixture(X, "bic", n_init=3, random_state=0).n_components == k
 
 
-def test_bic_respects_its_upper_end():
+def test_bic_max_components():
     X, _ = blobs()
     assert fit_mixture(X, "bic", max_components=2, random_state=0).n_components <= 2
     few = fit_labeled_mixture(X[:5], [0, 0, 0, 0, 1], "bic", random_state=0)
@@ -275,7 +275,7 @@ def test_bic_respects_its_upper_end():
 # --- labeled --------------------------------------------------------------------------------
 
 
-def test_labeled_is_one_fit_per_class():
+def test_labeled():
     X, y = blobs()
     p = fit_labeled_mixture(X, y, class_prior="empirical")
     for c in range(4):
@@ -288,7 +288,7 @@ def test_labeled_is_one_fit_per_class():
     assert uniform.n_components == 12
 
 
-def test_class_priors_follow_sample_weights():
+def test_class_prior_of_weights():
     p = fit_labeled_mixture([[0.0], [1.0], [9.0]], [0, 0, 1], sample_weight=[1, 1, 6])
     np.testing.assert_allclose(p.weights, [0.25, 0.75])
 
@@ -305,7 +305,7 @@ def test_any_kind_of_class(names, container):
     assert np.mean(p.predict(X) == np.array(labels)) > 0.9
 
 
-def test_classes_absent_from_y_get_a_column_but_no_component():
+def test_absent_classes():
     X, y = blobs()
     p = fit_labeled_mixture(X, y, 2, classes=[5, 3, 0, 1, 2, 4], random_state=0)
     assert p.classes.tolist() == [5, 3, 0, 1, 2, 4]
@@ -314,7 +314,7 @@ def test_classes_absent_from_y_get_a_column_but_no_component():
     np.testing.assert_allclose(p.class_proportions[1], (y == 3).mean())
 
 
-def test_components_are_limited_by_the_distinct_samples_of_a_class():
+def test_distinct_samples_limit_components():
     X = np.array([[0.0], [0.0], [1.0], [5.0], [-0.0]])
     p = fit_labeled_mixture(X, ["a", "a", "a", "b", "a"], 10, random_state=0)
     assert p.labels.sum(axis=0).tolist() == [2, 1]  # {0, 1} and {5}
@@ -336,7 +336,7 @@ def test_components_are_limited_by_the_distinct_samples_of_a_class():
     ],
 )
 @pytest.mark.parametrize("k", [1, 5, "bic"])
-def test_degenerate_data_give_finite_mixtures(X, k):
+def test_degenerate_data(X, k):
     k = min(k, len(X)) if k != "bic" else k
     p = fit_mixture(X, k, n_init=2, random_state=0)
     assert np.isfinite(p.log_prob(X)).all()
@@ -345,7 +345,7 @@ def test_degenerate_data_give_finite_mixtures(X, k):
     assert np.isfinite(q.predict_proba(X)).all()
 
 
-def test_many_features_neither_overflow_nor_underflow():
+def test_many_features():
     X, y = blobs(n=60, d=2048, k=3)
     p = fit_labeled_mixture(X, y, 2, random_state=0)
     assert np.isfinite(p.log_prob(100 * X)).all()
@@ -366,27 +366,27 @@ def test_many_features_neither_overflow_nor_underflow():
     ],
 )
 def test_bad_samples(X, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         fit_mixture(X)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         fit_labeled_mixture(X, [0, 1])
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_components": 5}, "n_components=5 is more than the 4 sample"),
+        ({"n_components": 5}, "n_components=5 .*4 sample"),
         ({"n_components": 0}, "n_components"),
         ({"n_components": "aic"}, "n_components"),
         ({"n_components": 1.5}, "n_components"),
-        ({"sample_weight": [1, 1, 1]}, "length 3"),
-        ({"sample_weight": [1, 1, 1, -1]}, "non-negative"),
-        ({"sample_weight": [0, 0, 0, 0]}, "positive sum"),
+        ({"sample_weight": [1, 1, 1]}, "sample_weight .*length 3"),
+        ({"sample_weight": [1, 1, 1, -1]}, "sample_weight .*-1"),
+        ({"sample_weight": [0, 0, 0, 0]}, "sample_weight .*sum of 0"),
         ({"sample_weight": [1, 1, 1, np.nan]}, "NaN"),
         ({"min_std": 0.0}, "min_std.*positive"),
         ({"min_std": -1.0}, "min_std.*positive"),
         ({"min_std": "small"}, "min_std"),
-        ({"min_std": [1.0, 2.0, 3.0]}, "one per feature"),
+        ({"min_std": [1.0, 2.0, 3.0]}, "min_std"),
         ({"min_std": None}, "min_std"),
         ({"n_init": 0}, "n_init"),
         ({"max_iter": 0}, "max_iter"),
@@ -400,7 +400,7 @@ def test_bad_samples(X, message):
     ],
 )
 def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         fit_mixture(np.arange(8.0).reshape(4, 2), **options)
 
 
@@ -414,11 +414,11 @@ def test_bad_options(options, message):
         ([0, 1, 1], {"class_prior": "balanced"}, "class_prior"),
         ([0, 1, 1], {"classes": [0, 2]}, "not among"),
         ([0, 1, 1], {"classes": ["0", "1"]}, "both"),
-        ([0, 1, 1], {"classes": [0, 1, 1]}, "different"),
+        ([0, 1, 1], {"classes": [0, 1, 1]}, r"classes .*\[0, 1, 1\]"),
     ],
 )
 def test_bad_classes(y, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         fit_labeled_mixture([[0.0], [1.0], [2.0]], y, **options)
 
 
@@ -426,7 +426,7 @@ def test_bad_classes(y, options, message):
 
 
 @pytest.mark.parametrize("std", [1e-7, 1e-5, 1e-3, 1.0, 1e3])
-def test_densities_do_not_cancel(std):
+def test_densities_of_small_stds(std):
     rng = np.random.default_rng(0)
     means = rng.standard_normal((4, 6))
     stds = np.full((4, 6), std)
@@ -436,7 +436,7 @@ def test_densities_do_not_cancel(std):
     np.testing.assert_allclose(log_gaussians(X, means, stds), literal.sum(axis=2), rtol=1e-8)
 
 
-def test_verbose_shows_one_line_on_a_terminal_and_nothing_in_a_pipe(monkeypatch, capsys):
+def test_verbose(monkeypatch, capsys):
     X, y = blobs(n=60)
     fit_mixture(X, 2, verbose=True, random_state=0)
     assert capsys.readouterr() == ("", "")
@@ -449,7 +449,7 @@ def test_verbose_shows_one_line_on_a_terminal_and_nothing_in_a_pipe(monkeypatch,
     assert "1/100 0/4 mixtures done, mean log-likelihood -" in terminal.getvalue()
 
 
-def test_m_step_is_pure():
+def test_m_step():
     stats = SuffStats(np.array([2.0, 0.0]), np.ones((2, 1)), np.ones((2, 1)), 0.0, 2.0)
     before = Parameters(np.log([0.5, 0.5]), np.full((2, 1), 3.0), np.ones((2, 1)))
     after = m_step(stats, np.array([0.1]), before)
@@ -459,20 +459,20 @@ def test_m_step_is_pure():
 
 
 @pytest.mark.parametrize("scale", [1e-70, 1e-200])
-def test_data_too_small_for_squares_are_refused_not_taken_as_constant(scale):
+def test_underflow(scale):
     X = scale * np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(MixdaError, match="rescale"):
         fit_mixture(X, 2)
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(MixdaError, match="rescale"):
         fit_labeled_mixture(X, np.arange(20) % 2)
 
 
-def test_a_class_may_be_constant_where_others_vary():
+def test_constant_class():
     X = np.array([[0.0], [1e-70], [5.0], [6.0]])
     assert fit_labeled_mixture(X, [0, 0, 1, 1], random_state=0).predict(X).tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("min_std", [1e-200, 1e200])
-def test_floors_whose_squares_overflow_are_refused(min_std):
-    with pytest.raises(ValueError, match="min_std"):
+def test_extreme_min_std(min_std):
+    with pytest.raises(MixdaError, match="min_std"):
         fit_mixture([[0.0], [1.0]], 1, min_std=min_std)

@@ -221,7 +221,7 @@ def test_point_clouds_are_mixtures_without_spread():
     cloud = point_cloud(np.eye(3), ["a", "c", "a"], ["a", "b", "c"])
     assert not cloud.stds.any()
     assert cloud.labels.argmax(axis=1).tolist() == [0, 2, 0]
-    with pytest.raises(ValueError, match="deviation of zero"):
+    with pytest.raises(ValueError, match="min_std"):
         cloud.log_prob(np.eye(3))
 
 

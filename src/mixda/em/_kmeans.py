@@ -2,7 +2,8 @@
 
 Not scikit-learn's: the threads of its Lloyd iterations add up in any order, while fits are
 reproducible to the bit here; and checking its arguments makes `sklearn.cluster.kmeans_plusplus`
-slower on small data. Measured with scikit-learn 1.9, one thread, ours against theirs:
+slower on small data. Best of 15 alternating runs with scikit-learn 1.9, one
+thread, on a loaded two-core machine, ours against theirs:
 n=60, d=5, k=3: 0.2 against 1.1 ms; n=2000, d=20, k=10: 1.0 against 2.2 ms; n=10000, d=128, k=10:
 15 against 19 ms; n=10000, d=16, k=30: 13 against 11 ms.
 """

@@ -54,7 +54,8 @@ class ArrayPasses:
 
     A `RowSource` groups, centers and splits its rows again in every pass, because it must not hold
     them. That is why arrays have passes of their own. Time of an EM iteration of
-    ``fit_mixture(X)`` against ``fit_mixture(from_arrays(X))``, one thread: n=20000, d=128, K=10:
+    ``fit_mixture(X)`` against ``fit_mixture(from_arrays(X))``, one thread, best of several
+    alternating runs on a loaded two-core machine: n=20000, d=128, K=10:
     25 against 57 ms; n=2000, d=2048, K=5: 30 against 75 ms; n=500000, d=16, K=8: 114 against
     169 ms. Time of ``fit_labeled_mixture``, 3 components per class: n=200, d=5, 3 classes: 25
     against 40 ms; n=5000, d=64, 10 classes: 308 against 573 ms.

@@ -26,7 +26,7 @@ def expand_paths(paths: PathArgument | Sequence[PathArgument]) -> list[Path]:
     >>> from mixda.tables import expand_paths
     >>> expand_paths("no/such/file.csv")
     Traceback (most recent call last):
-    mixda._core.errors.MixdaError: no/such/file.csv does not exist.
+    mixda.MixdaError: no/such/file.csv does not exist.
     """
     given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     expanded: dict[Path, None] = {}
