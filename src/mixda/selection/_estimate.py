@@ -57,14 +57,16 @@ class LeftOut:
 
     @property
     def skill(self) -> float:
-        """Share of the labels' entropy that is explained; 0 is chance."""
-        losses, entropies = [], []
-        for logs, truth in zip(self.logs, self.truth, strict=True):
-            losses.append(-logs[np.arange(len(truth)), truth].mean())
-            shares = np.bincount(truth, minlength=logs.shape[1]) / len(truth)
-            entropies.append(-(shares * np.log(np.maximum(shares, 1e-12))).sum())
-        entropy = float(np.mean(entropies))
-        return 1.0 - float(np.mean(losses)) / entropy if entropy > 0 else 0.0
+        """Share explained of the log-loss that other sources' class shares have; 0 is chance."""
+        n_classes = self.logs[0].shape[1]
+        shares = [np.bincount(known, minlength=n_classes) / len(known) for known in self.truth]
+        losses, chances = [], []
+        for k, (logs, known) in enumerate(zip(self.logs, self.truth, strict=True)):
+            others = [share for j, share in enumerate(shares) if j != k] or [shares[k]]
+            prior = (np.mean(others, axis=0) + 0.01) / (1.0 + 0.01 * n_classes)
+            losses.append(-logs[np.arange(len(known)), known].mean())
+            chances.append(-np.log(prior[known]).mean())
+        return 1.0 - float(np.mean(losses) / np.mean(chances))
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,8 @@ def estimate_accuracy(
               + \frac{p(1-p) + e}{n}
 
     where :math:`\bar p` and :math:`s` are mean and standard deviation of the accuracies on
-    left-out sources, and :math:`\delta` is the `difference` of class shares. ATC counts less where the pool
-    explains little of the left-out labels, and nothing where it explains none: there, confidence
-    says chance.
+    left-out sources, and :math:`\delta` is the `difference` of class shares. ATC counts less where
+    the pool explains little of the left-out labels, and nothing where it explains none.
     """
     proba = np.exp(target)
     confidence = float(proba.max(axis=1).mean())

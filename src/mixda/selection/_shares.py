@@ -19,7 +19,6 @@ from mixda._core.validation import Array
 from mixda.selection._pool import Fold, combine
 
 _MIN_DIFFERENCE = 0.2  # total variation; smaller ones are within what left-out sources show
-_MAX_LOSS = 0.12  # of accuracy on left-out sources, that deciding on the common scale may cost
 _MIN_SHARE = 1e-4
 
 Ranges = tuple[Array, Array]
@@ -45,8 +44,10 @@ def total_variation(p: Array, q: Array) -> float:
     return float(0.5 * np.abs(p - q).sum())
 
 
-def shares_differ(weights: Array, folds: Sequence[Fold], target: Array, usual: Array) -> bool:
-    """Whether a pool sees class shares in the target that its own errors do not explain.
+def unexplained_difference(
+    weights: Array, folds: Sequence[Fold], target: Array, usual: Array
+) -> float:
+    """Total variation between usual shares and those a pool sees, 0 if its errors explain it.
 
     Parameters
     ----------
@@ -66,12 +67,7 @@ def shares_differ(weights: Array, folds: Sequence[Fold], target: Array, usual: A
         for fold in folds
     ]
     seen = total_variation(hard_shares(combine(weights, target)), usual)
-    return seen > max(_MIN_DIFFERENCE, *errors)
-
-
-def affordable(common: float, pool: float) -> bool:
-    """Whether left-out accuracies allow the common scale to decide in place of the whole pool."""
-    return common >= pool - _MAX_LOSS
+    return seen if seen > max(_MIN_DIFFERENCE, *errors) else 0.0
 
 
 def resample(truth: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:

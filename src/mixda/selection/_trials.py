@@ -16,7 +16,7 @@ from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile, open_cache_folder
 from mixda._core.validation import Array
 from mixda._version import __version__
-from mixda.rules import Chain, Linear, Rule, smooth_logs
+from mixda.rules import Chain, Rule, smooth_logs
 from mixda.selection._members import Fitted, Member, Sample
 from mixda.selection._pool import SMOOTHING, Fold
 from mixda.selection._views import TARGET, Views
@@ -64,9 +64,7 @@ def fit_members(
     return fitted
 
 
-def _fit(
-    member: Member, problem: Problem, domain: int, sources: Sequence[int]
-) -> Fitted | None:
+def _fit(member: Member, problem: Problem, domain: int, sources: Sequence[int]) -> Fitted | None:
     try:
         return member.fit(problem.sample(member, domain, sources), problem.seed)
     except (ValueError, np.linalg.LinAlgError):  # too few or constant samples for this member
@@ -90,7 +88,9 @@ def left_out_sources(problem: Problem, max_folds: int) -> Iterator[tuple[int, li
     spread = np.linspace(0, n_sources - 1, min(max_folds, n_sources)).round().astype(int)
     for k in np.unique(spread).tolist():
         others = [other for other in range(n_sources) if other != k]
-        known = np.unique(np.concatenate([problem.codes[j] for j in others])) if others else []
+        if not others:
+            return
+        known = np.unique(np.concatenate([problem.codes[j] for j in others]))
         rows = np.flatnonzero(np.isin(problem.codes[k], known))
         if len(known) > 1 and len(rows):
             yield k, others, rows
@@ -147,7 +147,7 @@ def _trial(
         return run()
     names = [member.label for member in members]
     settings = ("trial", k, problem.seed, names, __version__)
-    arrays = [*problem.views.domains, *problem.codes]
+    arrays = [*problem.views.domains[:TARGET], *problem.codes]  # the target plays no part
     folder = open_cache_folder(checkpoint)
     probe = ResumeFile(folder / "probe", arrays, settings)
     file = ResumeFile(folder / f"{probe.problem}.trial", arrays, settings)

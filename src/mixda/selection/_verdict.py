@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +13,17 @@ from mixda.selection._estimate import LeftOut, cross_fit
 from mixda.selection._members import Member
 from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._shares import (
-    affordable,
     hard_shares,
     resample,
-    shares_differ,
     total_variation,
+    unexplained_difference,
 )
 from mixda.selection._views import COMMON
 
 COMMITTEE, COMMON_ONLY = "committee", "common scale"
 
+_MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
+_MIN_AGREEMENT = 0.2  # share of the difference of class shares that the committee must see, too
 _MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
 _MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains
 _MIN_TARGET_ROWS = 5
@@ -95,15 +95,16 @@ def decide(
         rows = resample(fold.truth, rng)
         skewed.append(Fold(fold.logs[:, rows], fold.truth[rows]))
     own_weights = fit_weights([*own, *skewed, *(fold.take(common) for fold in labeled)])
-    judged = cross_fit(folds)
-    if shares_differ(own_weights, own, logs[common], usual):
+    weights, judged = fit_weights([*folds, *labeled]), cross_fit(folds)
+    difference = unexplained_difference(own_weights, own, logs[common], usual)
+    seen = total_variation(hard_shares(combine(weights, logs)), usual)
+    if difference > 0 and seen > _MIN_AGREEMENT * difference:
         own_judged = cross_fit(own)
-        if affordable(own_judged.accuracy, judged.accuracy):
+        if own_judged.accuracy > judged.accuracy - _MAX_LOSS:
             weights = np.zeros(len(members))
             weights[common] = own_weights
-            seen = hard_shares(combine(own_weights, logs[common]))
-            return Verdict(weights, own_judged, scores, total_variation(seen, usual))
-    return Verdict(fit_weights([*folds, *labeled]), judged, scores)
+            return Verdict(weights, own_judged, scores, difference)
+    return Verdict(weights, judged, scores)
 
 
 def decide_without_trials(members: Sequence[Member], difference: float) -> Verdict:
@@ -125,18 +126,19 @@ def doubts(
 ) -> list[str]:
     """Return the reasons for which no accuracy may be promised; empty if there are none."""
     found = []
+    confounded = confounding(codes) > _MAX_CONFOUNDING
     if verdict.left_out is None:
         found.append(
             "no source could be left out, so nothing shows how well the sources teach a new domain"
         )
-    elif verdict.left_out.skill < _MIN_SKILL and n_labeled == 0:
+    elif verdict.left_out.skill < _MIN_SKILL and not confounded and n_labeled == 0:
         found.append(
             "on left-out sources the committee is no better than chance: the features say nothing "
             "about the classes of another domain"
         )
     if n_target < _MIN_TARGET_ROWS:
         found.append(f"the target has only {n_target} row{'s' if n_target > 1 else ''}")
-    if confounding(codes) > _MAX_CONFOUNDING:
+    if confounded:
         found.append(
             "source and class are confounded (most sources have a class of their own), so a model "
             "that tells sources apart looks as if it told classes apart"
@@ -163,9 +165,7 @@ def confounding(codes: Sequence[NDArray[np.intp]]) -> float:
     return float(1.0 - np.mean([_entropy(row) for row in counts]) / total)
 
 
-def explain(
-    verdict: Verdict, members: Sequence[Member], classes: Sequence[Any], reasons: Sequence[str]
-) -> str:
+def explain(verdict: Verdict, members: Sequence[Member], reasons: Sequence[str]) -> str:
     """Say in a few sentences who decides, how it compares, and what to be careful about."""
     sentences = []
     if verdict.left_out is not None:

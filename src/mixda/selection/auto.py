@@ -1,4 +1,4 @@
-"""AutoMSDA: a committee of ordinary classifiers and transport experts, weighted on left-out sources.
+"""AutoMSDA: ordinary classifiers and transport experts, weighted on left-out sources.
 
 What a user would otherwise pick by hand, a classifier and a scaling, is a member of the committee,
 and so are experts that adapt. Sources in turn play the target; what the members say there decides
@@ -7,59 +7,50 @@ their weights, calibrates the committee and tells how far to trust it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
-from mixda.estimators import MultiSourceClassifier
-from mixda.estimators.gmm import GMMDaDiL
+from mixda.estimators import GMMDaDiL, MultiSourceClassifier
 from mixda.estimators.utils import Source
 from mixda.model import AdaptedModel, Trust
 from mixda.rules import Pool, Rule
-from mixda.selection._estimate import (
-    Estimate,
-    LeftOut,
-    add_labels,
-    cross_fit,
-    estimate_accuracy,
-    temper,
-)
-from mixda.selection._labels import given_labels, most_informative
+from mixda.selection._estimate import add_labels, estimate_accuracy, temper
+from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import Fitted, Member, candidate_members, make_members
-from mixda.selection._pool import SMOOTHING, Fold, combine, fit_weights
-from mixda.selection._shares import (
-    affordable,
-    check_shares,
-    fit_log_odds,
-    hard_shares,
-    resample,
-    reweight,
-    shares_differ,
-    total_variation,
-)
+from mixda.selection._pool import SMOOTHING, Fold, combine
+from mixda.selection._shares import Ranges, check_shares, fit_log_odds, reweight
 from mixda.selection._thinning import canonical_order, thin
 from mixda.selection._trials import Problem, answers, fit_members, run_trials
-from mixda.selection._verdict import Verdict, confounding, explain
-from mixda.selection._views import COMMON, TARGET, make_views
-from mixda.selection.proportions import compare_to_sources
+from mixda.selection._verdict import (
+    COMMITTEE,
+    Verdict,
+    best_ordinary,
+    decide,
+    decide_without_trials,
+    doubts,
+    explain,
+)
+from mixda.selection._views import TARGET, make_views, standardization
+from mixda.selection.proportions import diagnose_shift
 
 Ids = NDArray[np.int64]
+Codes = NDArray[np.intp]
 
 _MAX_TRAINING_ROWS = 10_000  # of all sources together in the final fit
 _MAX_TRIAL_ROWS = 2_400  # of all sources together in a trial
 _MIN_ROWS = 50  # of each source, however many there are
 _MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
-_MIN_TARGET_ROWS = 5  # below this, no accuracy is estimated
-_PRIOR_LABELS = 30.0  # labeled target rows that left-out sources count for
-_MAX_CONFOUNDING = 0.8  # of the classes' entropy that the source alone explains
+_PRIOR_LABELS = 30.0  # labeled target rows that all left-out sources count for
 _DISPLAY_STEPS = 10
+_MAX_DISPLAYED_FEATURES = 200  # more are reduced for the mixtures that a report shows
 
 
 class AutoMSDA(MultiSourceClassifier):
@@ -92,7 +83,7 @@ class AutoMSDA(MultiSourceClassifier):
         What you know about the class shares in the target, as numbers or (low, high) ranges, such
         as ``{"healthy": 0.95}`` or ``{"healthy": (0.9, 1.0)}``.
     max_folds : int
-        Most sources that are left out in turn, evenly spread over the ids.
+        Most sources that are left out in turn, evenly spread.
     max_rows : int
         Most rows of each domain in these trials. The final fit uses more.
     budget : float, optional
@@ -104,7 +95,7 @@ class AutoMSDA(MultiSourceClassifier):
         Threads that fit the members side by side, as in joblib.
     checkpoint : path, optional
         Folder in which the answers on each left-out source are kept. The same fit, started again,
-        takes them from there, with the same result.
+        takes them from there, with the same result. Delete the folder when you no longer need it.
     random_state : None, int or numpy generator
     verbose : bool
         Show progress.
@@ -117,9 +108,11 @@ class AutoMSDA(MultiSourceClassifier):
     weights_ : dict of str to float
         Share of each member in the committee.
     scores_ : dict of str to float
-        Mean accuracy of the committee and of each member on left-out sources.
+        Mean accuracy of the committee and of each member on left-out sources; empty if none could
+        be left out.
     choice_ : str
-        "committee", or "common scale" if only ordinary classifiers on that scale decide.
+        "committee", or "common scale" if ordinary classifiers on that scale decide alone. These
+        four are not there after a fit without a target.
     rule_ : Rule
         The classifier as a value.
     sources_ : ndarray of shape (N,)
@@ -169,13 +162,21 @@ class AutoMSDA(MultiSourceClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> AutoMSDA:
-        """Learn from labeled sources and an unlabeled target; see `MultiSourceClassifier.fit`."""
+        """Learn from labeled sources and an unlabeled target.
+
+        Parameters
+        ----------
+        X, y, sample_domain : see `MultiSourceClassifier.fit`
+            Target rows of `y` are read only if `target_labels` is "use".
+
+        Returns
+        -------
+        self
+        """
         check_choice(self.target_labels, "target_labels", ("ignore", "use"))
-        self._labels = None
-        if self.target_labels == "use":
-            self._labels = given_labels(y, sample_domain)
+        use = self.target_labels == "use" and y is not None
+        self._labels = given_labels(y, sample_domain) if use else []
         super().fit(X, y, sample_domain)
-        del self._labels
         return self
 
     def suggest_labels(self, n: int = 20) -> NDArray[np.intp]:
@@ -187,9 +188,9 @@ class AutoMSDA(MultiSourceClassifier):
 
         Returns
         -------
-        ndarray of shape (at most n,)
-            Positions among the target rows of the fit: rows on which the members disagree, spread
-            over the data.
+        ndarray of shape (m,), m at most n
+            Positions among the target rows of the fit. The members disagree on these rows, and
+            they are spread over the data.
 
         Examples
         --------
@@ -208,91 +209,59 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> None:
         level = check_number(self.level, "level", most=1)
         ranges = check_shares(self.target_shares, self.classes_)
-        members = self._members()
+        members = make_members(len(self.classes_), self.classifiers)
+        if self.candidates is not None:
+            own = candidate_members(self.candidates)
+            members = [*(member for member in members if not member.adapts), *own]
+        self._order = canonical_order(sources)
+        sources = [sources[k] for k in self._order]
         if target is None:
-            self._fit_alone(members, sources)
+            self._fit_without_target(members[0], sources)
             return
-        order = canonical_order(sources)
-        labels = self._known_labels()
-        problem, rows = self._problem(sources, target, order, labels, _MAX_TRAINING_ROWS, rng)
-        folds = self._run_trials(members, sources, target, order, rng)
-        everywhere = list(range(len(sources)))
+        labels = encode_target_labels(self._labels or [None] * len(target), self.classes_)
+        problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
+        folds = self._run_trials(members, sources, target)
         with Progress(1, "adapting to the target", self.verbose) as progress:
-            fitted = fit_members(members, problem, TARGET, everywhere, self.n_jobs)
+            fitted = self._fit_members(members, problem)
             progress.update(1)
         logs = answers(fitted, len(rows), len(self.classes_))
-        known = np.flatnonzero(labels[rows] >= 0)
-        verdict = self._decide(members, list(folds.values()), logs, sources, known, labels[rows])
-        log_odds = np.zeros(len(self.classes_))
-        pooled = temper(combine(verdict.weights, logs), verdict.power)
-        if ranges is not None:
-            log_odds = fit_log_odds(pooled, ranges)
-            pooled = reweight(pooled, log_odds)
-        self._keep(members, fitted, problem, verdict, log_odds)
-        self._suggestions = rows[most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]), known)]
-        held_out = [self.sources_[order[k]] for k in folds]
-        self.trust_ = self._assess(verdict, pooled, level, held_out, sources, labels[rows], known)
-        self._show(sources, target, rng)
+        known = labels[rows] >= 0
+        labeled = Fold(logs[:, known], labels[rows][known])
+        verdict = self._decide(members, folds, logs, sources, target[rows], labeled)
+        self._keep(members, fitted, problem, verdict, logs, ranges)
+        self._suggestions = rows[
+            most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
+        ]
+        self.trust_ = self._assess(members, verdict, folds, logs, sources, labeled, level)
+        self._fit_display(sources, target)
 
-    def _members(self) -> list[Member]:
-        members = make_members(len(self.classes_), self.classifiers)
-        if self.candidates is None:
-            return members
-        ordinary = [member for member in members if not member.adapts]
-        return [*ordinary, *candidate_members(self.candidates)]
-
-    def _known_labels(self) -> NDArray[np.intp]:
-        """Return the class of each target row, -1 where it is not known."""
-        if self._labels is None:
-            return np.full(0, -1)
-        codes = np.full(len(self._labels), -1)
-        places = {str(name): k for k, name in enumerate(self.classes_.tolist())}
-        for i, label in enumerate(self._labels):
-            if label is not None:
-                if str(label) not in places:
-                    raise MixdaError(
-                        f"a labeled target row has the class {label!r}, but the sources have "
-                        f"{', '.join(map(repr, places))}; drop its label or correct it."
-                    )
-                codes[i] = places[str(label)]
-        return codes
+    def _fit_without_target(self, member: Member, sources: list[Source]) -> None:
+        """Train a logistic regression on all rows: there is nothing to adapt to."""
+        pooled = np.vstack([X for X, _ in sources])
+        problem, _ = self._problem(sources, pooled, np.full(0, -1), len(pooled))
+        fitted = self._fit_members([member], problem)
+        self._problem_, self._used, self._weights = problem, [(member, fitted[0])], np.ones(1)
+        self._log_odds = np.zeros(len(self.classes_))
+        self.rule_ = self._pool(TARGET)
 
     def _problem(
-        self,
-        sources: list[Source],
-        target: Array,
-        order: Sequence[int],
-        labels: NDArray[np.intp],
-        max_rows: int,
-        rng: np.random.Generator,
+        self, sources: list[Source], target: Array, labels: Codes, max_rows: int
     ) -> tuple[Problem, NDArray[np.intp]]:
-        """Return the domains, thinned and in canonical order, and the target rows that are used."""
+        """Return thinned domains in canonical order, and the target rows that are used."""
         each = max(_MIN_ROWS, max_rows // len(sources))
-        parts = []
-        for k in order:
-            X, codes = sources[k]
-            rows = thin(X, codes, each, rng)
-            parts.append((X[rows], codes[rows]))
-        rows = thin(target, None, each, rng)
-        if len(labels):
-            rows = np.union1d(rows, np.flatnonzero(labels >= 0))
+        kept = [thin(X, codes, each, self._seed) for X, codes in sources]
+        parts = [(X[rows], codes[rows]) for (X, codes), rows in zip(sources, kept, strict=True)]
+        rows = thin(target, None, each, self._seed)
+        labeled = np.flatnonzero(labels >= 0)
+        rows = np.concatenate([rows, labeled[~np.isin(labeled, rows)]])
         views = make_views([X for X, _ in parts], target[rows], self._seed)
-        codes = [codes for _, codes in parts]
-        return Problem(views, codes, len(self.classes_), self._seed), rows
+        return Problem(views, [c for _, c in parts], len(self.classes_), self._seed), rows
 
     def _run_trials(
-        self,
-        members: list[Member],
-        sources: list[Source],
-        target: Array,
-        order: Sequence[int],
-        rng: np.random.Generator,
+        self, members: list[Member], sources: list[Source], target: Array
     ) -> dict[int, Fold]:
         most = check_positive_int(self.max_rows, "max_rows") * len(sources)
-        no_labels = np.full(0, -1)
-        few, _ = self._problem(
-            sources, target, order, no_labels, min(most, _MAX_TRIAL_ROWS), rng
-        )
+        few, _ = self._problem(sources, target, np.full(0, -1), min(most, _MAX_TRIAL_ROWS))
         budget = np.inf
         if self.budget is not None:
             budget = check_number(self.budget, "budget", above=True)
@@ -306,56 +275,205 @@ class AutoMSDA(MultiSourceClassifier):
             verbose=self.verbose,
         )
 
+    def _fit_members(self, members: Sequence[Member], problem: Problem) -> list[Fitted | None]:
+        everywhere = range(len(problem.codes))
+        fitted = fit_members(members, problem, TARGET, everywhere, self.n_jobs)
+        if all(member is None for member in fitted):
+            raise MixdaError(
+                "no classifier could be fitted to the sources; check that features vary and that "
+                "each class has more than one row."
+            )
+        return fitted
+
     def _decide(
         self,
         members: list[Member],
-        folds: list[Fold],
+        folds: dict[int, Fold],
         logs: Array,
         sources: list[Source],
-        known: NDArray[np.intp],
-        labels: NDArray[np.intp],
+        target: Array,
+        labeled: Fold,
     ) -> Verdict:
-        """Weigh the members, and let the common scale decide alone where class shares differ."""
-        common = [k for k, m in enumerate(members) if m.view == COMMON and not m.adapts]
-        usual = np.mean([np.bincount(c, minlength=len(self.classes_)) / len(c) for _, c in sources], axis=0)
-        if not folds:
-            return self._decide_without_trials(members, common, sources, logs)
-        labeled = []
-        if len(known):
-            share = len(known) / (len(known) + _PRIOR_LABELS)
-            weight = share / (1.0 - share) * len(folds)
-            labeled = [Fold(logs[:, known], labels[known], weight)]
-        rng = np.random.default_rng(self._seed)
-        own = [fold.take(common) for fold in folds]
-        skewed = []
-        for fold in own:
-            rows = resample(fold.truth, rng)
-            skewed.append(Fold(fold.logs[:, rows], fold.truth[rows]))
-        own_weights = fit_weights([*own, *skewed, *(fold.take(common) for fold in labeled)])
-        differ = shares_differ(own_weights, own, logs[common], usual)
-        judged, own_judged = cross_fit(folds), cross_fit(own)
-        if differ and affordable(own_judged.accuracy, judged.accuracy):
-            weights = np.zeros(len(members))
-            weights[common] = own_weights
-            difference = total_variation(hard_shares(combine(own_weights, logs[common])), usual)
-            return Verdict(weights, own_judged, folds, shares_differ=True, difference=difference)
-        weights = fit_weights([*folds, *labeled])
-        return Verdict(weights, judged, folds)
-
-    def _decide_without_trials(
-        self, members: list[Member], common: list[int], sources: list[Source], logs: Array
-    ) -> Verdict:
-        """One source, or none that can be left out: equal weights, and no estimate."""
-        weights = np.full(len(members), 1.0 / len(members))
-        target = self._raw_target
-        rng = np.random.default_rng(self._seed)
-        from mixda.selection._views import standardization
-
+        n_classes = len(self.classes_)
+        if folds:
+            shares = [np.bincount(codes, minlength=n_classes) / len(codes) for _, codes in sources]
+            weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
+            evidence = [replace(labeled, weight=weight)] if len(labeled.truth) else []
+            usual = np.mean(shares, axis=0)
+            return decide(members, list(folds.values()), logs, usual, evidence, self._seed)
         scale = standardization(np.vstack([X for X, _ in sources]))
-        moved = compare_to_sources(
-            [(scale(X), codes) for X, codes in sources], scale(target), len(self.classes_), rng
+        shift = diagnose_shift(
+            [(scale(X), codes) for X, codes in sources],
+            scale(target),
+            n_classes,
+            np.random.default_rng(self._seed),
         )
-        if moved.only_proportions:
-            weights = np.zeros(len(members))
-            weights[common] = 1.0 / len(common)
-        return Verdict(weights, None, [], shares_differ=moved.only_proportions, difference=moved.skew)
+        return decide_without_trials(members, shift.skew if shift.only_proportions else 0.0)
+
+    def _keep(
+        self,
+        members: list[Member],
+        fitted: list[Fitted | None],
+        problem: Problem,
+        verdict: Verdict,
+        logs: Array,
+        ranges: Ranges | None,
+    ) -> None:
+        """Keep the members that matter, and the rule that they form."""
+        silent = [model is None for model in fitted]
+        weights = np.where(silent, 0.0, verdict.weights)
+        total = weights.sum()
+        if total <= 0:
+            raise MixdaError("all members of the committee failed; give more rows per source.")
+        self.weights_ = {
+            member.label: float(weight / total)
+            for member, weight in zip(members, weights, strict=True)
+            if weight / total >= _MIN_WEIGHT
+        }
+        kept = np.flatnonzero(weights / total >= _MIN_WEIGHT)
+        self._problem_ = problem
+        self._used = [(members[k], fitted[k]) for k in kept]
+        self._weights = verdict.power * weights[kept]
+        self._log_odds = np.zeros(len(self.classes_))
+        if ranges is not None:
+            pooled = combine(self._weights, logs[kept])
+            self._log_odds = fit_log_odds(pooled, ranges)
+        self.choice_ = verdict.choice
+        self.rule_ = self._pool(TARGET)
+
+    def _pool(self, domain: int) -> Rule:
+        """Return the committee as a rule for the rows of a domain."""
+        everywhere = range(len(self._problem_.codes))
+        views: dict[tuple[str, bool], int] = {}
+        rules: list[Rule] = []
+        for member, _ in self._used:
+            key = (member.view, member.all_features)
+            if key not in views:
+                views[key] = len(rules)
+                rules.append(self._problem_.rule(member, domain, everywhere))
+        return Pool(
+            tuple(rules),
+            tuple(model.rule() for _, model in self._used if model is not None),
+            np.array([views[m.view, m.all_features] for m, _ in self._used]),
+            self._weights,
+            self._log_odds,
+            SMOOTHING,
+        )
+
+    def _assess(
+        self,
+        members: list[Member],
+        verdict: Verdict,
+        folds: dict[int, Fold],
+        logs: Array,
+        sources: list[Source],
+        labeled: Fold,
+        level: float,
+    ) -> Trust:
+        pooled = temper(combine(verdict.weights, logs), verdict.power)
+        pooled = reweight(pooled, self._log_odds)
+        hits = int((combine(verdict.weights, labeled.logs).argmax(axis=1) == labeled.truth).sum())
+        n_labeled = len(labeled.truth)
+        reasons = doubts(verdict, logs.shape[1], [codes for _, codes in sources], n_labeled)
+        accuracy = low = high = None
+        if verdict.left_out is not None and not reasons:
+            estimate = estimate_accuracy(verdict.left_out, pooled, level, verdict.difference)
+            if n_labeled:
+                estimate = add_labels(estimate, hits, n_labeled, level)
+            accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
+        self.scores_ = {}
+        names: dict[str, float] = {}
+        candidates: list[dict[str, Any]] = []
+        if verdict.left_out is not None:
+            reference = best_ordinary(verdict, members)
+            self.scores_[COMMITTEE] = verdict.left_out.accuracy
+            candidates.append(
+                {"name": verdict.choice, "score": verdict.left_out.accuracy, "chosen": True}
+            )
+            for k, member in enumerate(members):
+                self.scores_[member.label] = float(verdict.scores[k])
+                candidates.append(
+                    {
+                        "name": member.label,
+                        "score": float(verdict.scores[k]),
+                        "chosen": False,
+                        "weight": self.weights_.get(member.label, 0.0),
+                        "reference": k == reference,
+                    }
+                )
+            held_out = [str(self.sources_[self._order[k]]) for k in folds]
+            names = dict(zip(held_out, verdict.left_out.accuracies, strict=True))
+        adapting = sum(self.weights_.get(member.label, 0.0) for member in members if member.adapts)
+        return Trust(
+            accuracy,
+            low,
+            high,
+            level,
+            declined=adapting < _MIN_WEIGHT,
+            reason=explain(verdict, members, reasons),
+            candidates=tuple(candidates),
+            folds=names,
+        )
+
+    def _fit_display(self, sources: list[Source], target: Array) -> None:
+        """Fit the mixtures that a model keeps for its report and for outliers."""
+        original = [sources[self._order.index(k)] for k in range(len(sources))]
+        problem, _ = self._problem(original, target, np.full(0, -1), _MAX_TRIAL_ROWS)
+        X = problem.views.domains
+        encoder = None
+        if target.shape[1] > _MAX_DISPLAYED_FEATURES:
+            n_rows = sum(len(part) for part in X[:-1])
+            n_axes = min(_MAX_DISPLAYED_FEATURES, n_rows - 1)
+            encoder = PCA(n_axes, svd_solver="randomized", random_state=self._seed)
+        self.display_ = GMMDaDiL(
+            encoder=encoder, classifier="map", n_iter=10, random_state=self._seed
+        )
+        codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
+        ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
+        self.display_.fit(np.vstack(X), self.classes_[codes], sample_domain=ids)
+        self.source_mixtures_ = self.display_.source_mixtures_
+        self.unlabeled_mixture_ = self.display_.unlabeled_mixture_
+
+    def _predict_encoded(self, Z: Array) -> Array:
+        return self.rule_(Z)
+
+    def _predict(self, X: Array, ids: Ids) -> Array:
+        """Return the probabilities; rows of known sources keep their own scale and ranks."""
+        proba = np.empty((len(X), len(self.classes_)))
+        for domain in np.unique(np.maximum(ids, -1)):
+            rows = np.maximum(ids, -1) == domain
+            place = np.flatnonzero(self.sources_ == domain)
+            rule = self._pool(self._order.index(int(place[0]))) if len(place) else self.rule_
+            proba[rows] = rule(X[rows])
+        return proba
+
+    def _rule(self) -> Rule:
+        return self.rule_
+
+    def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
+        """Return the committee as a value that can be saved.
+
+        The mixtures in it, which a report shows and which tell outliers, are those of a single
+        GMM-DaDiL on standardized features.
+
+        Parameters
+        ----------
+        domain_names : see `MultiSourceClassifier.to_model`
+
+        Returns
+        -------
+        AdaptedModel
+        """
+        self._check_adapted()
+        model = super().to_model(domain_names)
+        shown: AdaptedModel = self.display_.to_model()
+        return replace(
+            model,
+            encoder=shown.encoder,
+            rule=self.rule_,
+            labeled_target=shown.labeled_target,
+            dictionary=shown.dictionary,
+            plan=shown.plan,
+            trust=self.trust_,
+            settings={**self._settings(), "weights": self.weights_},
+        )
