@@ -10,6 +10,7 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
+from mixda.estimators._export_trees import boosting_rule, forest_rule
 from mixda.rules import Affine, Chain, Linear, OneHot, ReLU, Rule, Softmax, Step
 
 
@@ -167,4 +168,7 @@ _CLASSIFIERS: dict[str, Callable[[Any], Rule]] = {
     "SVC": _support_vectors,
     "MLPClassifier": _network,
     "DummyClassifier": _constant,
+    "RandomForestClassifier": forest_rule,
+    "ExtraTreesClassifier": forest_rule,
+    "HistGradientBoostingClassifier": boosting_rule,
 }
