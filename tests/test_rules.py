@@ -22,9 +22,13 @@ from mixda.rules import (
     Affine,
     Average,
     Chain,
+    Clip,
+    Fourier,
+    Interpolate,
     Linear,
     Normalize,
     OneHot,
+    Pool,
     Posterior,
     Product,
     ReLU,
@@ -33,6 +37,7 @@ from mixda.rules import (
     Smooth,
     Softmax,
     Step,
+    Trees,
 )
 
 KINDS = (*RULES, Mixture)
@@ -148,7 +153,14 @@ def every_rule():
     simple.append(Posterior(p))
     weights = rng.random(len(simple))
     combined = [Chain(tuple(simple[:2])), Average(weights, tuple(simple))]
-    return [*simple, *combined, Product(weights, tuple(simple)), Reweight(np.ones(3), 0.3)]
+    combined += [Product(weights, tuple(simple)), Reweight(np.ones(3), 0.3), Clip(0.7)]
+    combined.append(Interpolate(np.cumsum(rng.random((4, 3)), axis=0), rng.normal(size=(4, 3))))
+    combined.append(Fourier(rng.normal(size=(3, 5))))
+    split = (np.array([1, 0, 0]), np.array([0.5, 0, 0]), np.array([1, -1, -2]), np.array([0]))
+    combined.append(Trees(*split, rng.random((2, 3)), np.zeros(3)))
+    members = (Softmax(), Chain((ReLU(), Softmax())))
+    combined.append(Pool((Clip(9.0),), members, np.zeros(2, int), np.ones(2), np.zeros(3), 0.01))
+    return [*simple, *combined]
 
 
 @pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: type(rule).__name__)

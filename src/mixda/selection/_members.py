@@ -6,7 +6,6 @@ probabilities of all classes and, at the end, a rule that a file can hold.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -242,14 +241,32 @@ def _ordinary(make: Callable[[int], Any]) -> Callable[[Sample, int], Fitted]:
     def fit(sample: Sample, seed: int) -> Fitted:
         model = seeded(make(len(sample.X)), seed)
         X, target = sample.X, sample.target
-        with warnings.catch_warnings():  # the last digits of an optimum change nothing here
-            warnings.simplefilter("ignore")
-            model.fit(X, sample.codes)
+        model.fit(X, sample.codes)
         proba = np.zeros((len(target), sample.n_classes))
         proba[:, model.classes_] = model.predict_proba(target)
-        return Fitted(proba, lambda: rule_of(model, sample.n_classes))
+        return Fitted(proba, lambda: _rule_or_model(model, sample.n_classes))
 
     return fit
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory(Rule):
+    """A user's classifier that no file can hold: it predicts, but the model cannot be saved."""
+
+    model: Any
+    n_classes: int
+
+    def __call__(self, X: Array) -> Array:
+        proba = np.zeros((len(X), self.n_classes))
+        proba[:, self.model.classes_] = self.model.predict_proba(X)
+        return proba
+
+
+def _rule_or_model(model: Any, n_classes: int) -> Rule:
+    try:
+        return rule_of(model, n_classes)
+    except MixdaError:
+        return InMemory(model, n_classes)
 
 
 def _fit_adapted_lda(sample: Sample, seed: int) -> Fitted:

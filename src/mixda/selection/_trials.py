@@ -60,7 +60,9 @@ def fit_members(
 ) -> list[Fitted | None]:
     """Fit all members to a domain from some sources; None where one cannot be fitted."""
     jobs = (delayed(_fit)(member, problem, domain, sources) for member in members)
-    fitted: list[Fitted | None] = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+    with warnings.catch_warnings():  # the last digits of an optimum change nothing here
+        warnings.simplefilter("ignore")
+        fitted: list[Fitted | None] = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
     return fitted
 
 

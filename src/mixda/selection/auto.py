@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from mixda.model import AdaptedModel, Trust
 from mixda.rules import Pool, Rule
 from mixda.selection._estimate import add_labels, estimate_accuracy, temper
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
-from mixda.selection._members import Fitted, Member, candidate_members, make_members
+from mixda.selection._members import Fitted, InMemory, Member, candidate_members, make_members
 from mixda.selection._pool import SMOOTHING, Fold, combine
 from mixda.selection._shares import Ranges, check_shares, fit_log_odds, reweight
 from mixda.selection._thinning import canonical_order, thin
@@ -449,6 +450,22 @@ class AutoMSDA(MultiSourceClassifier):
 
     def _rule(self) -> Rule:
         return self.rule_
+
+    def save(self, path: str | Path, domain_names: Sequence[str] | None = None) -> None:
+        """Write `to_model` to `path` (customarily ``.mixda``), atomically.
+
+        Your own `classifiers` can be saved if they are linear models, forests, boosted trees or
+        small networks of scikit-learn, or pipelines of these.
+        """
+        self._check_adapted()
+        for rule in self.rule_.members if isinstance(self.rule_, Pool) else ():
+            if isinstance(rule, InMemory):
+                raise MixdaError(
+                    f"{type(rule.model).__name__} (classifiers) cannot be kept in a file, which "
+                    "holds formulas of a few kinds only and no samples; use the fitted AutoMSDA "
+                    "itself, or leave this classifier out."
+                )
+        super().save(path, domain_names)
 
     def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
         """Return the committee as a value that can be saved.
