@@ -111,8 +111,8 @@ print(f"source-only accuracy: {alone.score(task.X_target, task.y_target):.1%}")
 # With adaptation
 # ---------------
 #
-# :class:`~mixda.AutoMSDA` combines several adaptation methods, evaluates them on the labeled
-# machines, and estimates the accuracy on the plant without its labels.
+# :class:`~mixda.AutoMSDA` combines ordinary classifiers and adaptation methods, weights them by
+# how they do on held-out machines, and estimates the accuracy on the plant without its labels.
 
 model = mixda.AutoMSDA(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
 print(model.trust_)

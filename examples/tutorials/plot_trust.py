@@ -79,10 +79,10 @@ for name, task in tasks.items():
 # %%
 # * *Shifted*: the estimate is close to the true accuracy, and adaptation helps.
 # * *Rare class*: plain GMM-WBT is much less accurate than source-only. No source has a rare
-#   class, so held-out sources cannot reveal the problem. `AutoMSDA` also compares the target
-#   with the sources: its samples are typical of their classes and only the proportions differ,
-#   so it declines adaptation. This does not help if the target has shifted *and* its proportions
-#   differ. If you expect that, check the predicted proportions in the report.
+#   class, so held-out sources cannot reveal the problem. `AutoMSDA` also compares the class
+#   proportions that ordinary classifiers see in the target with their errors on held-out sources.
+#   The difference is too large to be an error, so it declines adaptation. It can miss a difference
+#   that comes with a large shift. If you know the proportions, pass them as `target_shares`.
 # * *Swapped*: the estimate is high, and the predictions are wrong. The estimate assumes that the
 #   target relates to the sources as the sources relate to each other. Only labels reveal that this
 #   assumption fails. A dozen labeled target samples tell you more than any estimate.

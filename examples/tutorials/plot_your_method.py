@@ -72,8 +72,7 @@ class NearSources(MultiSourceClassifier):
 # ----------------
 #
 # The class works in pipelines, with splitters and scorers, in model files and reports, and as a
-# candidate of :class:`~mixda.AutoMSDA`, which falls back to the source classifier if that is
-# clearly better.
+# member of :class:`~mixda.AutoMSDA`, which weights it by how it does on held-out sources.
 
 data = mixda.datasets.make_toy(separation=4, span=60, random_state=0)
 task = data.as_task()
