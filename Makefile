@@ -15,12 +15,13 @@ ifneq ($(wildcard ../shared/data),)
 export MIXDA_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test check lint docs bench clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    adapt from three labeled scanners to a fourth; print a table, write a report"
 	@echo "make test    run linters, type checks, tests and doctests"
+	@echo "make check   lint, type check and a fast subset of the tests, in under a minute"
 	@echo "make lint    run ruff and mypy only"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make bench   run reduced benchmarks in under 20 minutes; results in out/bench"
@@ -31,6 +32,13 @@ demo: $(VENV)/.has-cli $(VENV)/.has-report
 
 test: lint
 	@$(BIN)/python -m pytest -n $(JOBS) -rs --durations 5
+
+# The core in under a minute: values, transport, barycenters, rules, committee, order of imports.
+FAST = tests/test_layers.py tests/test_import.py tests/test_rules.py tests/mixture/test_mixture.py \
+	tests/transport tests/barycenters tests/model/test_trust.py tests/model/test_old_files.py \
+	tests/selection/test_committee.py tests/empirical
+check: lint
+	@$(BIN)/python -m pytest -n $(JOBS) $(FAST)
 
 lint: $(VENV)/.has-dev
 	@$(BIN)/ruff check --quiet
