@@ -92,6 +92,7 @@ class Judged(mixda.AutoMSDA):
 
     def _decide(self, members, folds, logs, sources, target, labeled):
         self.evidence = (members, list(folds.values()), logs, sources)
+        self.target_rows = target
         return super()._decide(members, folds, logs, sources, target, labeled)
 
 
@@ -220,7 +221,7 @@ def ablations(auto, X, truth, seed) -> dict:
 def auto_rows(auto, X) -> np.ndarray:
     """Order in which AutoMSDA took the target rows."""
     given = {row.tobytes(): i for i, row in enumerate(X)}
-    return np.array([given[row.tobytes()] for row in auto._problem_.views.domains[-1]])
+    return np.array([given[row.tobytes()] for row in auto.target_rows])
 
 
 def with_labels(auto, members, folds, logs, sources, y, seed) -> dict:

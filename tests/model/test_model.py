@@ -319,7 +319,7 @@ def test_networks_of_plain_layers_become_rules(name):
 def test_networks_of_other_layers_are_refused_in_a_sentence():
     torch = pytest.importorskip("torch")
     graph = fitted(mixda.LtCMSDA(epochs=1, pretrain_epochs=1, random_state=0))
-    with pytest.raises(ValueError, match="PrototypeGraph cannot be kept in a model"):
+    with pytest.raises(ValueError, match="PrototypeGraph cannot be stored"):
         graph.to_model()
     odd = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
     network = fitted(mixda.M3SDA(epochs=0, pretrain_epochs=1, backbone=odd, random_state=0))

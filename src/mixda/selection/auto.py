@@ -241,9 +241,8 @@ class AutoMSDA(MultiSourceClassifier):
         pooled = np.vstack([X for X, _ in sources])
         problem, _ = self._problem(sources, pooled, np.full(0, -1), len(pooled))
         fitted = self._fit_members([member], problem)
-        self._problem_, self._used, self._weights = problem, [(member, fitted[0])], np.ones(1)
-        self._log_odds = np.zeros(len(self.classes_))
-        self.rule_ = self._pool(TARGET)
+        self._pools = self._make_pools([member], fitted, problem, np.ones(1), 0.0)
+        self.rule_ = self._pools[TARGET]
 
     def _problem(
         self, sources: list[Source], target: Array, labels: Codes, max_rows: int
@@ -332,34 +331,41 @@ class AutoMSDA(MultiSourceClassifier):
             if weight / total >= _MIN_WEIGHT
         }
         kept = np.flatnonzero(weights / total >= _MIN_WEIGHT)
-        self._problem_ = problem
-        self._used = [(members[k], fitted[k]) for k in kept]
-        self._weights = verdict.power * weights[kept]
+        weights = verdict.power * weights[kept]
         self._log_odds = np.zeros(len(self.classes_))
         if ranges is not None:
-            pooled = combine(self._weights, logs[kept])
-            self._log_odds = fit_log_odds(pooled, ranges)
-        self.choice_ = verdict.choice
-        self.rule_ = self._pool(TARGET)
-
-    def _pool(self, domain: int) -> Rule:
-        """Return the committee as a rule for the rows of a domain."""
-        everywhere = range(len(self._problem_.codes))
-        views: dict[tuple[str, bool], int] = {}
-        rules: list[Rule] = []
-        for member, _ in self._used:
-            key = (member.view, member.all_features)
-            if key not in views:
-                views[key] = len(rules)
-                rules.append(self._problem_.rule(member, domain, everywhere))
-        return Pool(
-            tuple(rules),
-            tuple(model.rule() for _, model in self._used if model is not None),
-            np.array([views[m.view, m.all_features] for m, _ in self._used]),
-            self._weights,
-            self._log_odds,
-            SMOOTHING,
+            self._log_odds = fit_log_odds(combine(weights, logs[kept]), ranges)
+        self._pools = self._make_pools(
+            [members[k] for k in kept], [fitted[k] for k in kept], problem, weights, self._log_odds
         )
+        self.choice_, self.rule_ = verdict.choice, self._pools[TARGET]
+
+    def _make_pools(
+        self,
+        members: list[Member],
+        fitted: list[Fitted | None],
+        problem: Problem,
+        weights: Array,
+        log_odds: Array | float,
+    ) -> list[Pool]:
+        """Return the committee as a rule for the rows of each source, then of the target."""
+        sources = range(len(problem.codes))
+        rules = tuple(model.rule() for model in fitted if model is not None)
+        keys = [(member.view, member.all_features) for member in members]
+        first = {key: members[keys.index(key)] for key in keys}  # members that share a view
+        places = np.array([list(first).index(key) for key in keys])
+        log_odds = np.broadcast_to(log_odds, len(self.classes_))
+        return [
+            Pool(
+                tuple(problem.rule(member, domain, sources) for member in first.values()),
+                rules,
+                places,
+                weights,
+                log_odds,
+                SMOOTHING,
+            )
+            for domain in (*sources, TARGET)
+        ]
 
     def _assess(
         self,
@@ -444,8 +450,8 @@ class AutoMSDA(MultiSourceClassifier):
         for domain in np.unique(np.maximum(ids, -1)):
             rows = np.maximum(ids, -1) == domain
             place = np.flatnonzero(self.sources_ == domain)
-            rule = self._pool(self._order.index(int(place[0]))) if len(place) else self.rule_
-            proba[rows] = rule(X[rows])
+            pool = self._order.index(int(place[0])) if len(place) else TARGET
+            proba[rows] = self._pools[pool](X[rows])
         return proba
 
     def _rule(self) -> Rule:
@@ -458,7 +464,7 @@ class AutoMSDA(MultiSourceClassifier):
         small networks of scikit-learn, or pipelines of these.
         """
         self._check_adapted()
-        for rule in self.rule_.members if isinstance(self.rule_, Pool) else ():
+        for rule in self.rule_.members:
             if isinstance(rule, InMemory):
                 raise MixdaError(
                     f"{type(rule.model).__name__} (classifiers) cannot be kept in a file, which "
