@@ -357,7 +357,6 @@ def test_many_features():
     [
         ([[np.nan], [np.nan]], "feature 0"),
         ([[0.0], [np.inf]], "infinite"),
-        ([[0.0], [np.inf]], "infinite"),
         ([0.0, 1.0], "dimension"),
         ([[[0.0]]], "dimension"),
         (np.empty((0, 2)), "empty"),

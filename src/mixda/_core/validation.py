@@ -61,10 +61,8 @@ def check_array(value: ArrayLike, name: str, ndim: int, *, allow_nan: bool = Fal
 
 def check_magnitude(array: Array, name: str) -> None:
     """Raise if values are so large that their powers overflow."""
-    largest = max(
-        np.fmax.reduce(array, axis=None, initial=0.0),
-        -np.fmin.reduce(array, axis=None, initial=0.0),
-    )
+    high, low = np.fmax.reduce(array, None, initial=0.0), np.fmin.reduce(array, None, initial=0.0)
+    largest = max(high, -low)
     if largest > LARGEST:
         raise MixdaError(
             f"{name} has values up to {largest:.3g}, whose powers overflow; rescale it "

@@ -206,7 +206,7 @@ class Mixture:
         incomplete = np.isnan(X).any(axis=1)
         if not incomplete.any():
             return X
-        filled = X.copy()
+        filled: Array = X.copy()
         expected = self.responsibilities(X[incomplete]) @ self.means
         filled[incomplete] = np.where(np.isnan(X[incomplete]), expected, X[incomplete])
         return filled
