@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mixda import plot as plot
     from mixda import selection as selection
     from mixda._core.errors import MixdaError as MixdaError
+    from mixda._core.errors import NoTargetWarning as NoTargetWarning
     from mixda.barycenters import barycenter as barycenter
     from mixda.deep import KD3A as KD3A
     from mixda.deep import M3SDA as M3SDA
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 # Where each public name lives; the methods are in `mixda.estimators.METHODS`.
 _HOME = {
     "MixdaError": "_core.errors",
+    "NoTargetWarning": "_core.errors",
     "Mixture": "mixture",
     "fit_mixture": "em",
     "fit_labeled_mixture": "em",

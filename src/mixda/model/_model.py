@@ -19,12 +19,14 @@ from mixda._core.validation import Array, check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
-from mixda.mixture import Mixture, frozen
+from mixda.mixture import Mixture, frozen, has_gaps
 from mixda.model._trust import Trust
-from mixda.rules import FORMER_NAMES, RULES, Rule
+from mixda.rules import FORMER_NAMES, RULES, Affine, Chain, Posterior, Rule
 
 FORMAT = "mixda.model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+_SINCE_VERSION_2 = ("imputer",)
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
 _OUTLIER_RATE = 1e-3  # among samples of the mixtures that the model knows
@@ -94,6 +96,8 @@ class AdaptedModel:
         Log-density below which a sample is an outlier; see `outliers`.
     trust : Trust or None
         Estimated accuracy on the target; None if it was not estimated.
+    imputer : Mixture or None
+        Over raw features: its conditional means fill missing values, see `gap_mixture`.
     settings : dict
         JSON: parameters, seed, versions, date. For a committee also its experts; mixtures,
         dictionary and plan are those of the first.
@@ -125,6 +129,7 @@ class AdaptedModel:
     plan: Array | None = None
     novelty_threshold: float = -np.inf
     trust: Trust | None = None
+    imputer: Mixture | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -154,9 +159,14 @@ class AdaptedModel:
         ----------
         X : array-like of shape (n, d) or DataFrame
             An array with the columns in the order of `feature_names`, or a frame that has
-            columns of these names, in any order and among others.
+            columns of these names, in any order and among others. NaN marks a missing value. It
+            is integrated out if the rule is the posterior of a mixture over the features, else
+            filled with its conditional mean under `gap_mixture`.
         """
-        return _in_batches(self.rule, self.samples(X))
+        X = self.samples(X)
+        if has_gaps(X) and not _integrates_gaps(self.rule):
+            X = self.gap_mixture().impute(X)
+        return _in_batches(self.rule, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); `X` as in `predict_proba`."""
@@ -178,11 +188,32 @@ class AdaptedModel:
         def density(X: Array) -> Array:
             return _largest_density(mixtures, X if self.encoder is None else self.encoder(X))
 
-        return _in_batches(density, self.samples(X)) < self.novelty_threshold
+        X = self.samples(X)
+        if has_gaps(X):
+            X = self.gap_mixture().impute(X)
+        return _in_batches(density, X) < self.novelty_threshold
 
     def novelty(self, X: Any) -> NDArray[np.bool_]:
         """Return `outliers`, under an earlier name."""
         return self.outliers(X)
+
+    def gap_mixture(self) -> Mixture:
+        """Return the mixture over raw features whose conditional means fill missing values.
+
+        That is `imputer`, or, if the data of the fit had no gaps, the mixture of the target.
+        """
+        if self.imputer is not None:
+            return self.imputer
+        steps: Any = () if self.encoder is None else getattr(self.encoder, "steps", (self.encoder,))
+        if not all(isinstance(step, Affine) for step in steps):
+            raise MixdaError(
+                "X has missing values (NaN), but the data of the fit had none and this model "
+                "works on learned features; drop or impute them."
+            )
+        mixture = self.target.mixture
+        for step in reversed(steps):
+            mixture = mixture.affine(-step.mean / step.scale, 1.0 / step.scale)
+        return mixture
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
@@ -197,7 +228,7 @@ class AdaptedModel:
                     f"features are missing); the model needs {', '.join(self.feature_names[:20])}."
                 )
             X = X[list(self.feature_names)]
-        return check_X(X, n_features=len(self.feature_names))
+        return check_X(X, n_features=len(self.feature_names), allow_nan=True)
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path` (customarily ``.mixda``), atomically.
@@ -209,7 +240,11 @@ class AdaptedModel:
         tree, arrays = pack(replace(self, trust=None), _KINDS)
         if self.trust is not None:
             tree["fields"]["trust"] = {"json": self.trust.to_json()}
-        write_archive(path, {"format": FORMAT, "version": FORMAT_VERSION, "model": tree}, arrays)
+        new = [name for name in _SINCE_VERSION_2 if tree["fields"][name] is not None]
+        for name in set(_SINCE_VERSION_2) - set(new):  # without them, older versions read the file
+            del tree["fields"][name]
+        version = FORMAT_VERSION if new else 1
+        write_archive(path, {"format": FORMAT, "version": version, "model": tree}, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> AdaptedModel:
@@ -357,6 +392,15 @@ def _renamed(tree: Any) -> Any:
         return tree
     fields = {name: _renamed(part) for name, part in tree["fields"].items()}
     return {"kind": FORMER_NAMES.get(tree["kind"], tree["kind"]), "fields": fields}
+
+
+def _integrates_gaps(rule: Rule) -> bool:
+    """Return whether a rule is the posterior of a mixture over (scaled) features themselves."""
+    *scalings, last = getattr(rule, "steps", (rule,))
+    if not all(isinstance(step, Affine | Chain) for step in scalings):
+        return False
+    inner = [part for step in scalings for part in getattr(step, "steps", (step,))]
+    return isinstance(last, Posterior) and all(isinstance(part, Affine) for part in inner)
 
 
 def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:

@@ -421,6 +421,7 @@ class AutoMSDA(MultiSourceClassifier):
             rule=self.rule_,
             encoder=Chain(tuple(encoders)) if encoders else None,
             trust=self.trust_,
+            imputer=getattr(self, "imputer_", None),
             settings={**self._settings(), "experts": list(self.experts_)},
         )
 
