@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mixda.model import load as load
     from mixda.selection import AutoMSDA as AutoMSDA
     from mixda.transport import *  # noqa: F403
+    from mixda.workflow import check as check
 
 # Where each public name lives; the methods are in `mixda.estimators.METHODS`.
 _HOME = {
@@ -48,6 +49,7 @@ _HOME = {
     "learn_dictionary": "dictionary",
     "AdaptedModel": "model",
     "load": "model",
+    "check": "workflow",
 }
 _MODULES = (
     *("benchmark", "chunks", "datasets", "deep", "empirical", "estimators"),

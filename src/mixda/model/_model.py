@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
 from mixda.mixture import Mixture, frozen, has_gaps
 from mixda.model._trust import Trust
 from mixda.rules import FORMER_NAMES, RULES, Affine, Chain, Posterior, Rule
+from mixda.tables import Column, Columns
 
 FORMAT = "mixda.model"
 FORMAT_VERSION = 2
 
-_SINCE_VERSION_2 = ("imputer",)
+_SINCE_VERSION_2 = ("imputer", "columns")
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
 _OUTLIER_RATE = 1e-3  # among samples of the mixtures that the model knows
@@ -98,6 +100,8 @@ class AdaptedModel:
         Estimated accuracy on the target; None if it was not estimated.
     imputer : Mixture or None
         Over raw features: its conditional means fill missing values, see `gap_mixture`.
+    columns : Columns or None
+        How the columns of a table become features; None if features are columns of numbers.
     settings : dict
         JSON: parameters, seed, versions, date. For a committee also its experts; mixtures,
         dictionary and plan are those of the first.
@@ -130,6 +134,7 @@ class AdaptedModel:
     novelty_threshold: float = -np.inf
     trust: Trust | None = None
     imputer: Mixture | None = None
+    columns: Columns | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -151,6 +156,10 @@ class AdaptedModel:
         ):
             object.__setattr__(self, name, value)
         self._check_parts()
+        if self.columns is not None and self.columns.feature_names != names:
+            raise MixdaError(
+                f"columns give the features {self.columns.feature_names}, not {names}."
+            )
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, shape (n, nc), columns as in `classes`.
@@ -215,11 +224,22 @@ class AdaptedModel:
             mixture = mixture.affine(-step.mean / step.scale, 1.0 / step.scale)
         return mixture
 
+    @property
+    def accepts_gaps(self) -> bool:
+        """Whether rows with missing values (NaN) can be predicted."""
+        try:
+            self.gap_mixture()
+        except MixdaError:
+            return False
+        return True
+
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
         columns = [name if isinstance(name, str) else None for name in getattr(X, "columns", ())]
         unnamed = self.feature_names == default_names(len(self.feature_names))
         named = bool(columns) and None not in columns
+        if self.columns is not None and named and set(self.columns.names) <= set(columns):
+            return check_X(self.columns.encode(partial(_cells, X, self.columns)), allow_nan=True)
         if named and not (unnamed and not set(columns) & set(self.feature_names)):
             missing = [name for name in self.feature_names if name not in columns]
             if missing:
@@ -381,7 +401,7 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n_features))
 
 
-_KINDS = (*RULES, Mixture, Dictionary, History, Domain, AdaptedModel)
+_KINDS = (*RULES, Mixture, Dictionary, History, Domain, Column, Columns, AdaptedModel)
 
 
 def _renamed(tree: Any) -> Any:
@@ -392,6 +412,15 @@ def _renamed(tree: Any) -> Any:
         return tree
     fields = {name: _renamed(part) for name, part in tree["fields"].items()}
     return {"kind": FORMER_NAMES.get(tree["kind"], tree["kind"]), "fields": fields}
+
+
+def _cells(frame: Any, columns: Columns, name: str) -> NDArray[Any]:
+    """Return a column of a dataframe: numbers as floats, others as objects with None."""
+    if name not in columns.text_names:
+        return np.asarray(frame[name], dtype=np.float64)
+    values = np.array(frame[name], dtype=object)
+    values[[value is None or value != value for value in values.tolist()]] = None
+    return values
 
 
 def _integrates_gaps(rule: Rule) -> bool:
