@@ -78,14 +78,13 @@ class CheckReport:
         """Why each column that is not used is left out."""
         return {use.name: use.reason for use in self.columns if not use.used and use.reason}
 
-    def raise_for_blockers(self) -> None:
-        """Raise a `MixdaError` if there are blockers."""
+    def raise_for_blockers(self, alternative: str = "") -> None:
+        """Raise a `MixdaError` about the first blocker, with what else the user can do."""
         if self.blockers:
-            more = (
-                f" ({len(self.blockers) - 1} more: mixda check)" if len(self.blockers) > 1 else ""
-            )
-            first = str(self.blockers[0]).rstrip(".")
-            raise MixdaError(f"{first}; or go on anyway (force, --force){more}.")
+            parts = [str(self.blockers[0]).rstrip("."), *([alternative] if alternative else [])]
+            n_more = len(self.blockers) - 1
+            more = f" ({n_more} more: mixda check)" if n_more else ""
+            raise MixdaError(f"{'; '.join(parts)}{more}.")
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""

@@ -99,6 +99,13 @@ def _spellings(classes: Sequence[str], counts: dict[str, dict[str, int]]) -> Ite
 
 def _shared_classes(counts: dict[str, dict[str, int]]) -> Iterator[Finding]:
     holders = Counter(name for part in counts.values() for name in part)
+    if len(holders) == 1:
+        yield Finding(
+            "blocker",
+            "one-class",
+            f"the sources have one class only ({next(iter(holders))!r})",
+            "add rows of other classes, because a classifier needs at least two",
+        )
     if len(holders) < 2:
         return
     if len(counts) > 1 and max(holders.values()) == 1:

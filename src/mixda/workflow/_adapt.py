@@ -128,10 +128,8 @@ def adapt_files(
     )
     opened = open_inputs(sources, target, reading)
     checks = check_inputs(opened, reading, measure_distances=False)
-    if checks is not None:
-        if not force:
-            checks.raise_for_blockers()
-        warn_about(checks)
+    if checks is not None and not force:
+        checks.raise_for_blockers("or go on anyway (force, --force)")
     inputs = read_inputs(opened, None if checks is None else checks.encoding, reading)
     if method == "auto" and inputs.mixtures:
         method = "dadil"
@@ -147,6 +145,8 @@ def adapt_files(
         checkpoint=checkpoint,
         verbose=verbose,
     )
+    if checks is not None:
+        warn_about(checks)
     names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
     return replace(

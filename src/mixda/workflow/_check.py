@@ -49,7 +49,7 @@ def check(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = [f"{k},{k % 3},{'ok' if k % 2 else 'Worn'}" for k in range(12)]
     ...     for name in ("a", "b", "t"):
-    ...         text = "\\n".join(["id,speed,state", *rows])
+    ...         text = "\n".join(["id,speed,state", *rows])
     ...         text = text if name == "a" else text.replace("Worn", "worn")
     ...         _ = pathlib.Path(folder, f"{name}.csv").write_text(text)
     ...     files = [f"{folder}/a.csv", f"{folder}/b.csv"]

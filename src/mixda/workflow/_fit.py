@@ -14,7 +14,7 @@ import numpy as np
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed
 from mixda._core.validation import check_choice, check_random_state
-from mixda.checks import Request, choose_columns, read_frames
+from mixda.checks import CheckReport, Request, choose_columns, read_frames
 from mixda.chunks import ChunkSource, from_files
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture, units_of
 from mixda.mixture import Mixture
@@ -102,35 +102,36 @@ def fit_files(
     table = open_table(paths)
     check_choice(missing, "missing", ("mixture", "drop", "error"))
     name = stem(table.files[0])
-    columns = _choose_columns(
-        name, table, Request((label,) if label else (), domain, columns, drop)
-    )
-    drop = ()
+    request = Request((label,) if label else (), domain, columns, drop)
+    chosen = _choose_columns(name, table, request)
+    columns = [] if chosen.encoding is None else list(chosen.encoding.names)
     if n_jobs is not None or client is not None or resume or _is_large(table):
         if checkpoint is not None and not resume:
             Path(checkpoint).unlink(missing_ok=True)
-        source = from_files(paths, label, domain, columns=columns, drop=drop, missing=missing)
+        source = from_files(paths, label, domain, columns=columns, missing=missing)
         where = {"n_jobs": n_jobs, "client": client, "checkpoint": checkpoint}
         mixtures = _fit_chunks(source, name, components, seed, verbose, **where)
         _note_dropped_rows(table, mixtures)
+        warn_about(chosen)
         return mixtures
-    samples = table.read(columns, label, domain, drop, missing)
+    samples = table.read(columns, label, domain, missing=missing)
     check_samples([samples], label)
     _note_rare_classes(samples, components)
-    return {
+    mixtures = {
         name: _fit_domain(name, part, components, seed, verbose)
         for name, part in split_domains(samples, name).items()
     }
+    warn_about(chosen)
+    return mixtures
 
 
-def _choose_columns(name: str, table: Table, request: Request) -> list[str]:
-    """Return the columns of numbers to use, and warn about those that are left out."""
+def _choose_columns(name: str, table: Table, request: Request) -> CheckReport:
+    """Decide which columns of numbers to use."""
     label = next(iter(request.labels), None)
     frames = read_frames(name, table, label=label, hidden=(), domain=request.domain)
     report = choose_columns(frames, replace(request, numbers_only=True))
     report.raise_for_blockers()
-    warn_about(report)
-    return [] if report.encoding is None else list(report.encoding.names)
+    return report
 
 
 def output_paths(path: PathArgument, domains: Sequence[str], suffix: str = ".gmm") -> list[Path]:

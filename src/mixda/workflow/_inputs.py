@@ -23,6 +23,7 @@ from mixda.tables import (
     PathArgument,
     Samples,
     Table,
+    check_different,
     check_samples,
     expand_paths,
     open_table,
@@ -83,6 +84,8 @@ class Opened:
 
 def open_inputs(sources: Sequence[PathArgument], target: PathArgument, reading: Reading) -> Opened:
     """Open every file. A file of the target is not a source, even if a pattern matches it."""
+    for label in reading.label.columns:
+        check_different(label, reading.domain)
     target_files = _target_files(target)
     opened, left_out = _open_sources(sources, target_files)
     reading.label.check_files([value for value in opened.values() if isinstance(value, Table)])

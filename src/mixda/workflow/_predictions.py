@@ -143,11 +143,18 @@ def _predicted_rows(
     values = [model.classes[winners], proba.max(axis=1), outlier, None, *proba.T]
     for name, value in zip(_output_columns(model), values, strict=True):
         columns[name] = (
-            _notes(X, complete, model.feature_names) if value is None else _masked(value, usable)
+            _notes(X, complete, _owners(model)) if value is None else _masked(value, usable)
         )
     by_class = np.bincount(winners[usable], minlength=len(model.classes))
     n_gaps = (usable & ~complete).sum()
     return columns, np.array([len(X), (~usable).sum(), outlier.sum(), n_gaps, *by_class])
+
+
+def _owners(model: AdaptedModel) -> list[str]:
+    """Return the column of each feature."""
+    if model.columns is None:
+        return list(model.feature_names)
+    return [column.name for column in model.columns.columns for _ in column.feature_names]
 
 
 def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
@@ -156,7 +163,7 @@ def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
     return pyarrow.array(values, mask=None if usable.all() else ~usable)
 
 
-def _notes(X: Array, complete: NDArray[np.bool_], features: Sequence[str]) -> Any:
+def _notes(X: Array, complete: NDArray[np.bool_], columns: Sequence[str]) -> Any:
     import pyarrow
 
     if complete.all():
@@ -164,6 +171,6 @@ def _notes(X: Array, complete: NDArray[np.bool_], features: Sequence[str]) -> An
     notes: list[str | None] = [None] * len(X)
     for row in np.flatnonzero(~complete):
         place = int((~(np.abs(X[row]) <= LARGEST)).argmax())
-        what = "no value" if np.isnan(X[row, place]) else "no complete value"
-        notes[row] = f"{what} in {features[place]}"
+        what = "no value" if np.isnan(X[row, place]) else "no usable value"
+        notes[row] = f"{what} in {columns[place]}"
     return pyarrow.array(notes, pyarrow.string())
