@@ -100,10 +100,11 @@ def test_imputer_does_not_read_target_labels(task):
     assert estimator.imputer_ == other.imputer_
 
 
-def test_imputer_closed_form():
-    X = np.array([[0.0, 1.0], [0.2, 3.0], [9.0, 7.0], [9.2, np.nan]])
-    imputer = fit_imputer(X, np.array([0, 0, 1, 1]), np.zeros(4, int))
-    np.testing.assert_allclose(imputer.means, [[0.1, 2.0], [9.1, 7.0]], atol=1e-9)
+def test_imputer_fills_from_the_same_cluster():
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0, 1.0], [9.0, 7.0]], 50, axis=0) + 0.01 * rng.standard_normal((100, 2))
+    X[[0, 99], 1] = np.nan
+    np.testing.assert_allclose(fit_imputer(X).impute(X)[[0, 99], 1], [1.0, 7.0], atol=0.1)
 
 
 def test_tag():
