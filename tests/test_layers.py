@@ -11,8 +11,18 @@ import pytest
 import mixda
 
 ORDER = (
-    *("_version", "_core", "mixture", "transport", "tables", "chunks", "em", "barycenters"),
-    *("online", "dictionary", "empirical", "rules", "model", "estimators", "deep", "selection"),
+    *("_version", "_core", "mixture", "transport", "tables", "chunks", "em", "checks"),
+    *(
+        "barycenters",
+        "online",
+        "dictionary",
+        "empirical",
+        "rules",
+        "model",
+        "estimators",
+        "deep",
+        "selection",
+    ),
     *("datasets", "views", "plot", "report", "benchmark", "workflow", "cli", "__main__"),
 )
 EXCEPTIONS = {("model._model", "report")}  # AdaptedModel.report, for the reader's convenience

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mixda import plot as plot
     from mixda import selection as selection
     from mixda._core.errors import MixdaError as MixdaError
+    from mixda._core.errors import NoTargetWarning as NoTargetWarning
     from mixda.barycenters import barycenter as barycenter
     from mixda.deep import KD3A as KD3A
     from mixda.deep import M3SDA as M3SDA
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from mixda.model import load as load
     from mixda.selection import AutoMSDA as AutoMSDA
     from mixda.transport import *  # noqa: F403
+    from mixda.workflow import check as check
 
 # Where each public name lives; the methods are in `mixda.estimators.METHODS`.
 _HOME = {
     "MixdaError": "_core.errors",
+    "NoTargetWarning": "_core.errors",
     "Mixture": "mixture",
     "fit_mixture": "em",
     "fit_labeled_mixture": "em",
@@ -46,6 +49,7 @@ _HOME = {
     "learn_dictionary": "dictionary",
     "AdaptedModel": "model",
     "load": "model",
+    "check": "workflow",
 }
 _MODULES = (
     *("benchmark", "chunks", "datasets", "deep", "empirical", "estimators"),

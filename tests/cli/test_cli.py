@@ -255,7 +255,12 @@ def test_what_a_prediction_holds(home, tmp_path):
     frame.loc[2, "heat"], frame.loc[4, "load"] = np.nan, np.inf
     frame.loc[6, ["speed", "load"]] = 1e4
     frame.to_csv(tmp_path / "new.csv", index=False)
-    out = predict(home, tmp_path / "new.csv", tmp_path / "o.csv", "--keep", "serial,site")
+    more = ["--keep", "serial,site"]
+    filled = predict(home, tmp_path / "new.csv", tmp_path / "o.csv", *more)
+    assert filled["label"].isna().sum() == 1
+    assert filled["note"][2] == "no value in heat"
+    more += ["--missing", "drop"]
+    out = predict(home, tmp_path / "new.csv", tmp_path / "o.csv", *more)
     names = ["serial", "site", "label", "confidence", "far", "note", "p_broken", "p_ok", "p_worn"]
     assert list(out.columns) == names
     assert '"002","plant",,,,"no value in heat",,,\n' in (tmp_path / "o.csv").read_text()
@@ -415,7 +420,7 @@ def test_notes(home, tmp_path, capsys):
     printed = capsys.readouterr()
     assert json.loads(printed.out)["notes"][0] == dropped
     assert f"mixda: note: {dropped}\n" in printed.err
-    assert "column 'serial' is a feature and goes up by one" in printed.err
+    assert "serial (identifier)" in printed.err
     assert run([*words, "--n-jobs", "1"]) == 0
     assert f"mixda: note: {dropped}\n" in capsys.readouterr().err
     assert run([*words, "-q"]) == 0
@@ -433,7 +438,7 @@ def test_one_row(home, tmp_path, capsys):
     frame = make_domain("plant")[:1].assign(heat=1e4)
     frame.to_csv(tmp_path / "far.csv", index=False)
     frame.assign(heat=None).to_csv(tmp_path / "hole.csv", index=False)
-    for name, sentence in (("far", "1 row is an outlier"), ("hole", "1 row has a missing value")):
+    for name, sentence in (("far", "1 row is an outlier"), ("hole", "1 row has missing values")):
         words = [home / "m.mixda", tmp_path / f"{name}.csv", "-o", tmp_path / "o.csv"]
         assert run(["predict", *map(str, words)]) == 0
         assert sentence in capsys.readouterr().out
@@ -455,7 +460,7 @@ ERRORS = {
     "fit {home}/x*.csv -o {tmp}/o.gmm": r"x\*.csv matches no file.",
     "fit {home}/lab.csv -o {tmp}/o.csv": "o.csv must end in .gmm",
     "fit {home}/lab.csv -o {tmp}/no/o.gmm": "o.gmm cannot be written: .*no is not a folder.",
-    "fit {home}/lab.csv --label stat -o {tmp}/o.gmm": "lab.csv has no column 'stat'; its columns",
+    "fit {home}/lab.csv --label stat -o {tmp}/o.gmm": "no column 'stat'; did you mean 'state'",
     "fit {home}/lab.csv --columns speed,state -o {tmp}/o.gmm": "column 'state' is not made of num",
     "fit {home}/lab.csv --components many -o {tmp}/o.gmm": "n_components must be a positive",
     "fit {home}/lab.csv --components 0 -o {tmp}/o.gmm": "n_components must be a positive integer",
@@ -465,7 +470,7 @@ ERRORS = {
         "column 'speed' has 90 different values in 90 rows, so it does not hold classes"
     ),
     "fit {tmp}/sites.csv --domain site -o {tmp}/o.gmm": "'a/b', 'a_b'.* same file",
-    "fit {home}/lab.csv --missing skip -o {tmp}/o.gmm": "missing must be one of 'error', 'drop'",
+    "fit {home}/lab.csv --missing skip -o {tmp}/o.gmm": "missing must be .*'mixture', 'drop'",
     "fit {home}/lab.csv --seed -1 -o {tmp}/o.gmm": "random_state must be",
     "fit {home}/m.mixda -o {tmp}/o.gmm": "m.mixda is of an unknown kind",
     "fit {home}/lab.csv": "Missing option '--output' / '-o'; see mixda fit --help",

@@ -355,7 +355,7 @@ def test_many_features():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[0.0], [np.nan]], "NaN"),
+        ([[np.nan], [np.nan]], "feature 0"),
         ([[0.0], [np.inf]], "infinite"),
         ([0.0, 1.0], "dimension"),
         ([[[0.0]]], "dimension"),

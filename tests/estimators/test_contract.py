@@ -141,7 +141,7 @@ def test_file(task, name, tmp_path):
     target = X[ids < 0]
     model = fitted(name, X, y, ids)
     if name in NOT_SAVED:
-        with pytest.raises(mixda.MixdaError, match="cannot be (kept|stored)"):
+        with pytest.raises(mixda.MixdaError, match="cannot be"):
             model.save(tmp_path / "m.mixda")
         return
     model.save(tmp_path / "m.mixda")

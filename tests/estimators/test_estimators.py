@@ -189,7 +189,10 @@ def test_rows_of_sources(task, Estimator):
 
 
 BAD = {
-    "NaN": (lambda X, y, i: (np.where(X > 5, np.nan, X), y, i), "NaN"),
+    "empty feature": (
+        lambda X, y, i: (np.where(np.arange(X.shape[1]) == 0, np.nan, X), y, i),
+        "feature 0",
+    ),
     "infinite": (lambda X, y, i: (np.where(X > 5, np.inf, X), y, i), "infinite"),
     "dimensions": (lambda X, y, i: (X[:, 0], y, i), "2D array"),
     "lengths": (lambda X, y, i: (X, y[:-1], i), "inconsistent numbers of samples"),

@@ -132,7 +132,7 @@ def test_bad_questions():
     with pytest.raises(ValueError, match=r"X has 2 features.* 1 "):
         p.log_prob([[0.0, 1.0]])
     with pytest.raises(ValueError, match="NaN"):
-        p.log_prob([[np.nan]])
+        p.log_prob([[np.inf]])
     with pytest.raises(ValueError, match=r"n_samples.*0"):
         p.sample(0)
     with pytest.raises(ValueError, match="min_std"):

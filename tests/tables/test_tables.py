@@ -13,7 +13,9 @@ pytest.importorskip("pyarrow")
 
 from mixda import MixdaError
 from mixda.tables import class_names, expand_paths, open_table, write_table
-from mixda.workflow._inputs import Reading, read_inputs
+from mixda.workflow import check
+from mixda.workflow._inputs import Reading, open_inputs
+from mixda.workflow._labels import LabelColumns
 
 from ..strategies import damaged
 
@@ -159,10 +161,10 @@ def test_sources_of_one_name(tmp_path):
     for folder in (*folders, tmp_path / "goal"):
         folder.mkdir()
         (folder / "data.csv").write_text("x,state\n1.5,ok\n2.5,no\n3.5,ok\n")
-    reading, target = Reading(label="state"), tmp_path / "goal"
+    reading, target = Reading(LabelColumns("state")), tmp_path / "goal"
     with pytest.raises(MixdaError, match=r"'data'.*folder"):
-        read_inputs([folder / "data.csv" for folder in folders], target, reading)
-    assert list(read_inputs(folders, target, reading).sources) == ["site1", "site2"]
+        open_inputs([folder / "data.csv" for folder in folders], target, reading)
+    assert list(open_inputs(folders, target, reading).sources) == ["site1", "site2"]
 
 
 def test_mistyped_cell_in_every_domain(tmp_path):
@@ -170,9 +172,9 @@ def test_mistyped_cell_in_every_domain(tmp_path):
         (tmp_path / f"{name}.csv").write_text("x,y,state\n1,2,ok\nERR,3,no\n2,4,ok\n")
     sources, target = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.csv"
     with pytest.raises(MixdaError, match=r"a.csv: column 'x' .*'ERR' in row 2"):
-        read_inputs(sources, target, Reading(label="state"))
-    inputs = read_inputs(sources, target, Reading(label="state", drop=["x"]))
-    assert inputs.target.feature_names == ("y",)
+        check(sources, target, "state").raise_for_blockers()
+    report = check(sources, target, "state", drop=["x"])
+    assert report.encoding.feature_names == ("y",)
 
 
 def test_text_does_not_warn(tmp_path, recwarn):
@@ -325,7 +327,7 @@ def test_mistakes(tmp_path, name):
 
 def test_column_checks(tmp_path, frame):
     table = open_table(write(frame, tmp_path / "a.csv"))
-    with pytest.raises(MixdaError, match=r"no column 'sped'; its columns are 'speed', 'load'"):
+    with pytest.raises(MixdaError, match=r"no column 'sped'; did you mean 'speed'\? its columns"):
         table.read(["sped"])
     with pytest.raises(MixdaError, match=r"'state' .*\('\w+' in row 1\)"):
         table.read(["speed", "state"])

@@ -1,4 +1,4 @@
-"""The exceptions that mixda raises on purpose."""
+"""The exceptions and warnings that mixda raises on purpose."""
 
 from __future__ import annotations
 
@@ -19,4 +19,12 @@ class MixdaError(ValueError):
     """
 
 
+class NoTargetWarning(UserWarning):
+    """A fit without `sample_domain`: all rows are one source, and nothing is adapted.
+
+    Silence it with ``warnings.simplefilter("ignore", mixda.NoTargetWarning)``.
+    """
+
+
+NoTargetWarning.__module__ = "mixda"
 MixdaError.__module__ = "mixda"  # its public name, also in tracebacks

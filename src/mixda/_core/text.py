@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -42,3 +43,17 @@ def plural(n: int, one: str, many: str | None = None) -> str:
     ('1 class', '1,200 samples')
     """
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question that names the most similar of some names, or nothing.
+
+    Examples
+    --------
+    >>> from mixda._core.text import did_you_mean
+    >>> did_you_mean("Kind", ["kind", "speed"])
+    " did you mean 'kind'?"
+    """
+    by_lower = {other.casefold(): other for other in names}
+    close = difflib.get_close_matches(name.casefold(), by_lower, 1)
+    return f" did you mean {by_lower[close[0]]!r}?" if close else ""

@@ -19,8 +19,11 @@ _NUMERIC_KINDS = "fiub"  # of dtypes: floats, integers, booleans
 _MAX_SUM_ERROR = 1e-12  # of probabilities that are not renormalized
 
 
-def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
-    """Return `value` as a finite, C-ordered float64 array of `ndim` dimensions."""
+def check_array(value: ArrayLike, name: str, ndim: int, *, allow_nan: bool = False) -> Array:
+    """Return `value` as a finite, C-ordered float64 array of `ndim` dimensions.
+
+    With `allow_nan`, NaN is accepted too and marks missing values.
+    """
     if hasattr(value, "toarray"):
         raise MixdaError(f"{name} is a sparse matrix; pass a dense array, {name}.toarray().")
     if np.ma.is_masked(value):
@@ -43,7 +46,12 @@ def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
     if array.ndim != ndim:
         raise MixdaError(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
     array = np.ascontiguousarray(array, dtype=np.float64)
-    if not np.isfinite(array).all():
+    if allow_nan:
+        if np.isinf(array).any():
+            raise MixdaError(
+                f"{name} contains infinite values; correct them, or mark them as missing (NaN)."
+            )
+    elif not np.isfinite(array).all():
         raise MixdaError(
             f"{name} contains NaN or infinite values; remove or impute them before fitting."
         )
@@ -53,7 +61,8 @@ def check_array(value: ArrayLike, name: str, ndim: int) -> Array:
 
 def check_magnitude(array: Array, name: str) -> None:
     """Raise if values are so large that their powers overflow."""
-    largest = max(array.max(initial=0.0), -array.min(initial=0.0))
+    high, low = np.fmax.reduce(array, None, initial=0.0), np.fmin.reduce(array, None, initial=0.0)
+    largest = max(high, -low)
     if largest > LARGEST:
         raise MixdaError(
             f"{name} has values up to {largest:.3g}, whose powers overflow; rescale it "
@@ -61,9 +70,11 @@ def check_magnitude(array: Array, name: str) -> None:
         )
 
 
-def check_X(X: ArrayLike, name: str = "X", n_features: int | None = None) -> Array:
-    """Return samples as a finite float64 array of shape (n, d) with n, d ≥ 1."""
-    array = check_array(X, name, ndim=2)
+def check_X(
+    X: ArrayLike, name: str = "X", n_features: int | None = None, *, allow_nan: bool = False
+) -> Array:
+    """Return samples as a float64 array of shape (n, d) with n, d ≥ 1; see `check_array`."""
+    array = check_array(X, name, ndim=2, allow_nan=allow_nan)
     if array.shape[0] == 0 or array.shape[1] == 0:
         raise MixdaError(f"{name} is empty (shape {array.shape}); at least one sample is needed.")
     if n_features is not None and array.shape[1] != n_features:

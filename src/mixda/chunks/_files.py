@@ -77,7 +77,12 @@ class _Columns:
         absent = [None if c is None else c.codes < 0 for c in (label, domain)]
         if largest <= LARGEST and not any(a is not None and a.any() for a in absent):
             return RowBlock(by_feature.T, label, domain)
-        invalid = ~(np.abs(by_feature) <= LARGEST).all(axis=0)
+        unusable = ~(np.abs(by_feature) <= LARGEST)
+        if self.missing == "mixture":
+            unusable &= ~np.isnan(by_feature)
+        invalid = unusable.any(axis=0)
+        if self.missing == "mixture" and invalid.any():
+            self._raise_for(by_feature, [None, None], place, first, int(invalid.argmax()))
         for a in absent:
             invalid |= False if a is None else a
         if self.missing == "error":
@@ -98,7 +103,9 @@ class _Columns:
         ]
         what = "no value"
         if not names:
-            k = int((~(np.abs(by_feature[:, row]) <= LARGEST)).argmax())
+            cells = np.abs(by_feature[:, row])
+            unusable = cells > LARGEST if self.missing == "mixture" else ~(cells <= LARGEST)
+            k = int(unusable.argmax())
             names = [self.features[k]]
             value = by_feature[k, row]
             if not np.isnan(value):

@@ -95,8 +95,9 @@ def from_files(
     columns, drop : sequence of str
         The features, or columns that are not features. Default: all columns of numbers. Unused
         columns of parquet files are not read.
-    missing : "error" or "drop"
-        How to treat rows with missing values.
+    missing : {"error", "drop", "mixture"}
+        How to treat rows with missing values: raise an error, leave them out, or keep their gaps,
+        which the fit of a mixture integrates out. Rows without a class or domain are left out.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def from_files(
     ...     fit_labeled_mixture(chunks.from_files(path, label="state"))
     Mixture(n_components=2, n_features=1, classes=['ok', 'worn'])
     """
-    check_choice(missing, "missing", ("error", "drop"))
+    check_choice(missing, "missing", ("error", "drop", "mixture"))
     table = open_table(paths)
     features = table.features(columns, (label, domain, *drop))
     partitions = file_partitions(table, features, label, domain, missing)
@@ -161,7 +162,9 @@ def from_arrays(
     >>> len(chunks.from_arrays(np.zeros((10, 2)), rows=4).partitions)
     3
     """
-    values = X if isinstance(X, np.memmap) and X.ndim == 2 and X.size else check_X(X)
+    values = (
+        X if isinstance(X, np.memmap) and X.ndim == 2 and X.size else check_X(X, allow_nan=True)
+    )
     on_disk = isinstance(values, np.memmap)
     if values.dtype.kind not in "fiu":
         raise MixdaError(f"X must hold real numbers, got an array of dtype {values.dtype}.")
@@ -282,7 +285,7 @@ class _ArrayPartition:
 
     def blocks(self) -> Iterator[RowBlock]:
         for block in self.rows.blocks():
-            yield block if self.checked else replace(block, X=check_X(block.X))
+            yield block if self.checked else replace(block, X=check_X(block.X, allow_nan=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +296,7 @@ class _BatchPartition:
         n_features = None
         for batch in self.batches() if callable(self.batches) else self.batches:
             given = batch if isinstance(batch, tuple) else (batch,)
-            X = check_X(given[0], "a batch", n_features)
+            X = check_X(given[0], "a batch", n_features, allow_nan=True)
             n_features = X.shape[1]
             names = [None if c is None else check_names(c, "a batch's y") for c in given[1:3]]
             lengths = {len(c) for c in names if c is not None}

@@ -19,11 +19,15 @@ from mixda.cli._options import (
     Drop,
     Json,
     Label,
+    Labels,
     Missing,
+    Ordinal,
     Quiet,
+    RenameLabel,
     Seed,
+    Target,
 )
-from mixda.cli._output import Output
+from mixda.cli._output import Output, show_report
 from mixda.estimators import COMMANDS
 
 
@@ -96,7 +100,7 @@ def fit(
     components: Components = None,
     columns: Columns = None,
     drop: Drop = None,
-    missing: Missing = "error",
+    missing: Missing = "mixture",
     seed: Seed = 0,
     n_jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Number of processes; -1 uses all cores.")
@@ -164,16 +168,11 @@ def adapt(
         list[str],
         typer.Argument(metavar="SOURCE", help="Labeled domains: data files, .gmm files, or both."),
     ],
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="TARGET", help="Unlabeled domain: a file, or a value of the --domain column."
-        ),
-    ],
+    target: Target,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="MODEL.mixda", help="Output file.")
     ],
-    label: Label = None,
+    label: Labels = None,
     domain: Domain = None,
     method: Annotated[
         str,
@@ -203,7 +202,19 @@ def adapt(
     ] = None,
     columns: Columns = None,
     drop: Drop = None,
-    missing: Missing = "error",
+    missing: Missing = "mixture",
+    ordinal: Ordinal = None,
+    rename_label: RenameLabel = None,
+    target_shares: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CLASS=SHARE",
+            help="Known class shares of the target, such as healthy=0.95 (method auto).",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Go on although the checks found blockers.")
+    ] = False,
     options: Annotated[
         list[str] | None,
         typer.Option(
@@ -222,6 +233,7 @@ def adapt(
     """
     from mixda._core.resume import cache_until_done
     from mixda._core.text import plural
+    from mixda.tables import ordinal_levels
     from mixda.workflow import adapt_files, describe_model, output_paths
 
     out = Output(quiet, json)
@@ -242,7 +254,10 @@ def adapt(
                 columns=split_names(columns),
                 drop=split_names(drop) or (),
                 missing=missing,
-                options=_settings(options or []),
+                ordinal=ordinal_levels(ordinal or ()),
+                rename_labels=_pairs(rename_label, "--rename-label"),
+                force=force,
+                options={**_settings(options or []), **_known_about_target(target_shares)},
                 seed=seed,
                 checkpoint=checkpoint,
                 verbose=out.shown,
@@ -258,6 +273,9 @@ def adapt(
     title = f"{model.method}: {len(model.classes)} classes, {features}"
     cells = [list(domain.values()) for domain in domains]
     below = f"features: {listed(model.feature_names)}"
+    left_out = summary["left out"]
+    if left_out:
+        below += f"\nleft out: {listed([f'{n} ({why})' for n, why in left_out.items()])}"
     out.table(title, list(domains[0]), cells, words=2, below=below)
     if method == "auto" and model.method != "AutoMSDA":
         out.say(
@@ -267,6 +285,55 @@ def adapt(
     out.say(summary["trust"])
     out.say(f"written: {output}")
     out.result({**summary, "written": str(output)})
+
+
+def check(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SOURCE", help="Labeled domains: data files.")
+    ],
+    target: Target,
+    label: Labels = None,
+    domain: Domain = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    ordinal: Ordinal = None,
+    rename_label: RenameLabel = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="REPORT.html", help="Write the findings as a page."),
+    ] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Check files before a fit: which columns are used, and what could silently do harm.
+
+    The exit code is 2 if there are blockers, which stop adapt unless it is forced.
+    """
+    from mixda._core.atomic import write_atomically
+    from mixda.tables import ordinal_levels
+    from mixda.workflow import check as check_files
+    from mixda.workflow import output_paths
+
+    out = Output(quiet, json)
+    if output is not None:
+        output_paths(output, [""], ".html")
+    report = check_files(
+        sources,
+        target,
+        label,
+        domain,
+        columns=split_names(columns),
+        drop=split_names(drop) or (),
+        ordinal=ordinal_levels(ordinal or ()),
+        rename_labels=_pairs(rename_label, "--rename-label"),
+    )
+    show_report(out, report)
+    if output is not None:
+        write_atomically(output, report.to_html().encode())
+        out.say(f"written: {output}")
+    out.result(report.to_json())
+    if report.blockers:
+        raise typer.Exit(2)
 
 
 def predict(
@@ -280,6 +347,14 @@ def predict(
         list[str] | None,
         typer.Option(metavar="COLUMNS", help="Columns to copy, such as ids, comma-separated."),
     ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(
+            metavar="mixture|drop",
+            help="Rows with missing values: classify by the other columns, or leave unlabeled.",
+            autocompletion=lambda: ["mixture", "drop"],
+        ),
+    ] = "mixture",
     rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rows held in memory at a time.")
     ] = 65_536,
@@ -288,8 +363,8 @@ def predict(
 ) -> None:
     """Classify rows: label, confidence, probabilities, and a flag for outliers.
 
-    Columns are matched by name; others are ignored. Rows with a missing value get a note instead
-    of a label. Files may be larger than memory.
+    Columns are matched by name; others are ignored. Rows with a missing value get a note. Files
+    may be larger than memory.
     """
     from mixda._core.text import plural
     from mixda.model import AdaptedModel
@@ -303,6 +378,7 @@ def predict(
             data,
             output,
             keep=split_names(keep) or (),
+            missing=missing,
             rows=rows,
             on_rows=update,
         )
@@ -312,6 +388,9 @@ def predict(
     if done.missing:
         verb = "has" if done.missing == 1 else "have"
         out.say(f"{plural(done.missing, 'row')} {verb} a missing value, and a note but no label.")
+    if done.gaps:
+        verb = "has" if done.gaps == 1 else "have"
+        out.say(f"{plural(done.gaps, 'row')} {verb} missing values, classified by other columns.")
     if done.far:
         verb = "is an outlier" if done.far == 1 else "are outliers"
         out.say(f"{plural(done.far, 'row')} {verb}: far from all data of the model (column far).")
@@ -387,6 +466,34 @@ def _number_or_word(value: str | None) -> int | str | None:
     return int(value) if value is not None and value.lstrip("-").isdigit() else value
 
 
+def _pairs(values: list[str] | None, option: str) -> dict[str, str]:
+    """Return ``old=new`` pairs as a dict."""
+    pairs = [value.rpartition("=") for value in values or ()]
+    for (old, sign, new), value in zip(pairs, values or (), strict=True):
+        if not (old.strip() and sign and new.strip()):
+            raise MixdaError(f"{option} {value!r} must be OLD=NEW.")
+    return {old.strip().strip("'"): new.strip().strip("'") for old, _, new in pairs}
+
+
+def _known_about_target(shares: list[str] | None) -> dict[str, Any]:
+    """Return the parameters of the estimator that tell what the user knows about the target."""
+    if not shares:
+        return {}
+    known: dict[str, float | list[float]] = {}
+    for name, text in _pairs(shares, "--target-shares").items():
+        try:
+            bounds = [float(part) for part in text.split("..")]
+        except ValueError:
+            bounds = []
+        if len(bounds) not in (1, 2) or not all(0.0 <= bound <= 1.0 for bound in bounds):
+            raise MixdaError(
+                f"--target-shares {name}={text} must be a share such as 0.95, or a range such as "
+                "0.9..1."
+            )
+        known[name] = bounds[0] if len(bounds) == 1 else bounds
+    return {"target_shares": known}
+
+
 def _settings(values: list[str]) -> dict[str, Any]:
     """Return ``name=value`` pairs as a dict; a value is JSON if it can be read as such."""
     import json
@@ -412,6 +519,7 @@ _EXAMPLES: dict[Any, tuple[str, ...]] = {
         "mixda adapt lab.csv north.gmm south.csv --target plant.csv --label state -o plant.mixda",
         "mixda adapt all.csv --domain site --target plant --label state -o plant.mixda",
     ),
+    check: ("mixda check a.csv b.csv --target plant.csv --label state",),
     predict: ("mixda predict plant.mixda 'new/*.parquet' --keep serial -o predictions.csv",),
     report: ("mixda report plant.mixda --data plant.csv -o report.html",),
     info: ("mixda info plant.mixda",),

@@ -24,7 +24,8 @@ Components = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMNS", help="Feature columns, comma-separated; default: all numeric columns."
+        metavar="COLUMNS",
+        help="Feature columns, comma-separated; default: all but identifiers and timestamps.",
     ),
 ]
 Drop = Annotated[
@@ -34,9 +35,34 @@ Drop = Annotated[
 Missing = Annotated[
     str,
     typer.Option(
-        metavar="error|drop",
-        help="What to do with rows that have missing values.",
-        autocompletion=lambda: ["error", "drop"],
+        metavar="mixture|drop|error",
+        help="Rows with missing values: integrate the gaps out, leave the rows out, or stop.",
+        autocompletion=lambda: ["mixture", "drop", "error"],
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="Column of the classes; file.csv:COLUMN for a file where it has another name.",
+    ),
+]
+Ordinal = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=LEVELS",
+        help="Column whose levels have an order, such as grade=low,mid,high.",
+    ),
+]
+RenameLabel = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OLD=NEW", help="Rename a class, so that the names of files agree."),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="TARGET", help="Unlabeled domain: a file, or a value of the --domain column."
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]

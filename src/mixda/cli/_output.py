@@ -99,6 +99,35 @@ class Output:
             bar.stop()
 
 
+def show_report(out: Output, report: Any) -> None:
+    """Print a `mixda.checks.CheckReport` as tables."""
+    domains = [(d["domain"], d["role"], _counts(d["classes"]), d["rows"]) for d in report.domains]
+    out.table("domains", ["domain", "role", "classes", "rows"], domains, words=3)
+    uses = [(u.name, u.kind, "yes" if u.used else "no", u.reason) for u in report.columns]
+    out.table("columns", ["column", "kind", "used", "reason"], uses, words=4)
+    if report.missing:
+        names = [d["domain"] for d in report.domains]
+        shares = [
+            (column, *(f"{by_domain.get(name, 0.0):.0%}" for name in names))
+            for column, by_domain in report.missing.items()
+        ]
+        out.table("missing values", ["column", *names], shares)
+    if report.distances:
+        rows = [(a, *row.values()) for a, row in report.distances.items()]
+        out.table("distances between domains (MW2)", ["", *report.distances], rows)
+    if not report.findings:
+        out.say("nothing was found that could do harm.")
+    for finding in report.findings:
+        out.say(f"{finding.severity}: {finding}.")
+
+
+def _counts(classes: dict[str, int] | None) -> str:
+    if classes is None:
+        return ""
+    shown = [f"{name} {n:,}" for name, n in list(classes.items())[:6]]
+    return ", ".join(shown) + (", …" if len(classes) > 6 else "")
+
+
 class _Console(Console):  # type: ignore[misc]
     def on_broken_pipe(self) -> None:
         """Leave it to `mixda.cli.run`; Rich and Typer would exit with code 1."""

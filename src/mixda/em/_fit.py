@@ -62,7 +62,7 @@ def fit_mixture(
     Parameters
     ----------
     X : array-like of shape (n, d), Dask array, or RowSource
-        See `mixda.chunks` for data that do not fit in memory.
+        See `mixda.chunks` for data that do not fit in memory. NaN marks a missing value.
     n_components : int or "bic"
         Number of components K. ``"bic"`` tries 1, 2, 3, 4, 6, 8, 12, … up to `max_components`
         and selects the lowest Bayesian information criterion.
@@ -114,6 +114,11 @@ def fit_mixture(
     :math:`10^{-10} / p_k` with the default floor. With a much smaller `min_std`, standard
     deviations below :math:`10^{-7} |m_k - c|` are not resolved.
 
+    Missing values (NaN) are integrated out: the likelihood of a row is that of its observed
+    features, which maximizes the observed-data likelihood if values are missing at random. A
+    feature without any value in a class keeps the mean and the standard deviation that it has in
+    all samples.
+
     Examples
     --------
     >>> import numpy as np
@@ -134,7 +139,7 @@ def fit_mixture(
             source, grouping, settings, constraints, execution, random_state, verbose
         )
         return group.mixture
-    feature_names, X = column_names(X), check_X(X)
+    feature_names, X = column_names(X), check_X(X, allow_nan=True)
     if init is not None:
         settings = settings.starting_from(init, X.shape[1])
     X, weight, _ = apply_sample_weight(X, sample_weight)
@@ -211,7 +216,7 @@ def fit_labeled_mixture(
         if classes is None and sample_weight is not None:  # include classes of weight zero
             classes = np.unique(check_names(y, "y"))
         return _join_classes(groups, class_prior, classes)
-    feature_names, X = column_names(X), check_X(X)
+    feature_names, X = column_names(X), check_X(X, allow_nan=True)
     names, codes = encode_classes(y, classes, len(X))
     X, weight, used = apply_sample_weight(X, sample_weight)
     rows = RowBlock(X, EncodedColumn(list(names), codes[used]), weight=weight)

@@ -97,6 +97,7 @@ def fit_source(
         domains: dict[Any, Moments] = {}
         for (domain, _), m in moments.items():
             domains[domain] = domains[domain].merge(m) if domain in domains else m
+        moments = _completed(moments, domains, source.feature_names)
         problems = _problems(moments, domains, settings, constraints)
         file = _checkpoint_file(execution, moments, settings, constraints, random_state)
         passes = SourcePasses(executor, n_partitions, grouping, moments)
@@ -123,9 +124,10 @@ def fit_rows(
     with thread_map(rows.X.size >= 2 * VALUES_PER_STEP) as run:
         passes = ArrayPasses(rows, grouping, run, settings.chunk_size, max_distinct)
         whole = passes.moments.get((None, None)) or array_moments(rows.X, rows.weight)
-        problems = _problems(passes.moments, {None: whole}, settings, constraints)
+        moments = _completed(passes.moments, {None: whole}, feature_names)
+        problems = _problems(moments, {None: whole}, settings, constraints)
         searches = _run(passes, problems, rng, verbose)
-    return _fitted_groups(searches, passes.moments, feature_names)
+    return _fitted_groups(searches, moments, feature_names)
 
 
 def _check_options(
@@ -150,6 +152,23 @@ def _check_options(
         )
 
 
+def _completed(
+    moments: Mapping[GroupKey, Moments],
+    domains: Mapping[Any, Moments],
+    feature_names: tuple[str, ...] | None,
+) -> dict[GroupKey, Moments]:
+    """Take the means of features without any value in a group from its domain."""
+    for name, domain in domains.items():
+        empty = np.flatnonzero(domain.observed == 0)
+        if empty.size:
+            feature = empty[0] if feature_names is None else repr(feature_names[empty[0]])
+            where = "" if name is None else f" of domain {name!r}"
+            raise MixdaError(
+                f"feature {feature} of X has no value in any row{where}; leave it out, or fill it."
+            )
+    return {key: m.completed(domains[key[0]]) for key, m in moments.items()}
+
+
 def _problems(
     moments: Mapping[GroupKey, Moments],
     domains: Mapping[Any, Moments],
@@ -171,7 +190,7 @@ def _problems(
         else:
             max_components = max(1, m.n // constraints.rows_per_component)
             group_settings = settings.limited(min(len(m.distinct), max_components))
-        problems[key] = MixtureProblem(m.n, m.mean, floor, unit, group_settings)
+        problems[key] = MixtureProblem(m.n, m.mean, domain.spread, floor, unit, group_settings)
     return problems
 
 

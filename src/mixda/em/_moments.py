@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mixda._core.validation import Array
 from mixda.em._steps import VALUES_PER_STEP
+from mixda.mixture import has_gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +17,7 @@ class Moments:
 
     n: int
     weight: float
+    observed: Array  # weight of the rows in which each feature has a value
     mean: Array
     squares: Array  # sum of weight times squared distance from the mean
     low: Array
@@ -26,17 +28,25 @@ class Moments:
     @property
     def spread(self) -> Array:
         """Standard deviation of each feature."""
-        return np.asarray(np.sqrt(self.squares / self.weight))
+        return np.asarray(np.sqrt(self.squares / np.where(self.observed > 0, self.observed, 1.0)))
+
+    def completed(self, domain: Moments) -> Moments:
+        """Return the moments with the domain's means of features that have no value here."""
+        return replace(self, mean=np.where(self.observed > 0, self.mean, domain.mean))
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of samples; exact where both are constant and equal."""
-        weight = self.weight + other.weight
+        observed = self.observed + other.observed
+        divisor = np.where(observed > 0, observed, 1.0)
         difference = other.mean - self.mean
         return Moments(
             self.n + other.n,
-            weight,
-            self.mean + difference * (other.weight / weight),
-            self.squares + other.squares + difference**2 * (self.weight * other.weight / weight),
+            self.weight + other.weight,
+            observed,
+            self.mean + difference * (other.observed / divisor),
+            self.squares
+            + other.squares
+            + difference**2 * (self.observed * other.observed / divisor),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
             self.distinct | other.distinct,
@@ -48,8 +58,10 @@ def array_moments(
     x: Array, weight: Array | None, partition: int = 0, max_distinct: int = 0
 ) -> Moments:
     """Return the moments of samples in memory."""
-    first = x[0]
     w = np.ones(len(x)) if weight is None else weight
+    if has_gaps(x):
+        return _moments_of_observed(x, w, partition, max_distinct)
+    first = x[0]
     step = max(1, VALUES_PER_STEP // x.shape[1])
     slices = [slice(k, k + step) for k in range(0, len(x), step)]
     total = float(w.sum())
@@ -58,10 +70,31 @@ def array_moments(
     return Moments(
         len(x),
         total,
+        np.full(x.shape[1], total),
         mean,
         squares,
         x.min(axis=0),
         x.max(axis=0),
+        _distinct_rows(x, max_distinct),
+        ((partition, len(x)),),
+    )
+
+
+def _moments_of_observed(x: Array, w: Array, partition: int, max_distinct: int) -> Moments:
+    """Return the moments of samples with missing values; without any value, a mean is zero."""
+    missing = np.isnan(x)
+    observed = w @ ~missing
+    divisor = np.where(observed > 0, observed, 1.0)
+    first = np.nan_to_num(x[(~missing).argmax(axis=0), np.arange(x.shape[1])])
+    mean = first + w @ np.where(missing, 0.0, x - first) / divisor
+    return Moments(
+        len(x),
+        float(w.sum()),
+        observed,
+        mean,
+        w @ np.square(np.where(missing, 0.0, x - mean)),
+        np.fmin.reduce(np.where(missing, np.inf, x), axis=0),
+        np.fmax.reduce(np.where(missing, -np.inf, x), axis=0),
         _distinct_rows(x, max_distinct),
         ((partition, len(x)),),
     )

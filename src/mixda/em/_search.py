@@ -16,7 +16,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array, check_choice, check_number, check_positive_int
 from mixda.em._kmeans import kmeans_plusplus, lloyd
 from mixda.em._steps import Parameters, SuffStats, m_step
-from mixda.mixture import Mixture
+from mixda.mixture import Mixture, has_gaps
 
 _MIN_FLOOR = 10.0 / LARGEST  # whose square does not underflow
 _RELATIVE_FLOOR = 1e-3  # times the standard deviation of a feature
@@ -108,6 +108,7 @@ class MixtureProblem:
 
     n: int
     center: Array
+    spread: Array  # standard deviations of the domain, where the samples have no value
     floor: Array
     unit: Array  # of each feature; k-means runs on features divided by it
     settings: Settings
@@ -154,12 +155,32 @@ class MixtureProblem:
         One sample with the pooled variance is added to the variance of each cluster. Otherwise
         clusters of a single sample would start at the floor and stay there.
         """
+        if has_gaps(x):
+            return self._kmeans_start_with_gaps(x, weight, k, rng)
         x = x / self.unit
         means, members = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
         n_k = members.sum(axis=1)
         within = np.maximum(members @ np.square(x) - n_k[:, None] * means**2, 0.0)
         pooled = within.sum(axis=0) / weight.sum()
         variances = (within + pooled) / (n_k[:, None] + 1.0)
+        log_weights = np.log(np.maximum(n_k, 1e-3)) - np.log(np.maximum(n_k, 1e-3).sum())
+        stds = np.maximum(np.sqrt(variances) * self.unit, self.floor)
+        return Parameters(log_weights, means * self.unit, stds)
+
+    def _kmeans_start_with_gaps(
+        self, x: Array, weight: Array, k: int, rng: np.random.Generator
+    ) -> Parameters:
+        """Cluster with the mean in place of missing values; take moments of the observed ones."""
+        observed = ~np.isnan(x)
+        x = np.where(observed, x, 0.0) / self.unit
+        _, members = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
+        n_k, n_kj = members.sum(axis=1), members @ observed.astype(np.float64)
+        means = members @ x / np.where(n_kj > 0, n_kj, 1.0)
+        within = np.maximum(members @ np.square(x) - n_kj * means**2, 0.0)
+        total = n_kj.sum(axis=0)
+        pooled = within.sum(axis=0) / np.where(total > 0, total, 1.0)
+        pooled = np.where(total > 0, pooled, np.square(self.spread / self.unit))
+        variances = (within + pooled) / (n_kj + 1.0)
         log_weights = np.log(np.maximum(n_k, 1e-3)) - np.log(np.maximum(n_k, 1e-3).sum())
         stds = np.maximum(np.sqrt(variances) * self.unit, self.floor)
         return Parameters(log_weights, means * self.unit, stds)

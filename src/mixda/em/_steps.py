@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mixda._core.validation import Array
-from mixda.mixture import LogGaussians, normalize_log_rows
+from mixda.mixture import LogGaussians, has_gaps, normalize_log_rows
 
 VALUES_PER_STEP = 1 << 18  # 2 MB: samples and their squares stay in cache
 _NEGLIGIBLE = 1e-30  # a responsibility below this adds nothing to a sum in double precision
@@ -78,13 +78,23 @@ def e_step(
     parameters: Parameters,
     buffers: tuple[Array, Array] | None = None,
 ) -> SuffStats:
-    """Return the statistics of centered samples (n, d) with optional weights (n,).
+    r"""Return the statistics of centered samples (n, d) with optional weights (n,).
+
+    Responsibilities are those of the observed features. A missing value (NaN) adds its
+    conditional moments given the component, :math:`m_{kj}` to ``sum_x`` and
+    :math:`m_{kj}^2 + s_{kj}^2` to ``sum_xx`` (Ghahramani and Jordan, 1994).
 
     `buffers` for the squares (n, d) and the posteriors (2, K, n) avoid memory allocation.
     """
     squares_buffer, posterior_buffer = (None, None) if buffers is None else buffers
-    squares = np.square(x, out=squares_buffer)
-    posterior = parameters.kernel(x, squares, posterior_buffer)
+    missing = np.isnan(x) if has_gaps(x) else None
+    if missing is None:
+        squares = np.square(x, out=squares_buffer)
+        posterior = parameters.kernel(x, squares, posterior_buffer)
+    else:
+        posterior = parameters.kernel.marginal(x)
+        x = np.where(missing, 0.0, x)
+        squares = np.square(x, out=squares_buffer)
     posterior += parameters.log_weights[:, None]
     log_prob = normalize_log_rows(posterior.T)
     relevant = posterior > _NEGLIGIBLE if x.shape[1] >= _MIN_FEATURES_FOR_SPARSE else None
@@ -95,7 +105,12 @@ def e_step(
         loglik, total = float(weight @ log_prob), float(weight.sum())
     n_k = posterior.sum(axis=1)
     responsibilities = posterior if relevant is None else _sparse_if_cheaper(posterior, relevant)
-    return SuffStats(n_k, responsibilities @ x, responsibilities @ squares, loglik, total)
+    sum_x, sum_xx = responsibilities @ x, responsibilities @ squares
+    if missing is not None:
+        missing_mass = responsibilities @ missing.astype(np.float64)
+        sum_x += missing_mass * parameters.means
+        sum_xx += missing_mass * (parameters.means**2 + parameters.stds**2)
+    return SuffStats(n_k, sum_x, sum_xx, loglik, total)
 
 
 def _sparse_if_cheaper(posterior: Array, relevant: NDArray[np.bool_]) -> Any:

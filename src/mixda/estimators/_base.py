@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -19,10 +20,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mixda._core.errors import MixdaError
+from mixda._core.errors import MixdaError, NoTargetWarning
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
 from mixda.em import fit_labeled_mixture
+from mixda.estimators._gaps import fill_empty_features, fit_imputer
 from mixda.estimators.encoders import DomainEncoder, Ids
 from mixda.estimators.utils import (
     Codes,
@@ -33,7 +35,7 @@ from mixda.estimators.utils import (
     std_floor,
     user_errors,
 )
-from mixda.mixture import Mixture
+from mixda.mixture import Mixture, has_gaps
 from mixda.model import AdaptedModel, Domain, default_names, outlier_threshold
 from mixda.rules import Chain, Rule
 
@@ -43,10 +45,10 @@ _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
 class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators, which learn a classifier of the target from labeled sources.
 
-    `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id; negative ids
-    are the target, all together. Target rows of `y` are dropped before anything reads them.
-    Without `sample_domain`, all rows of `fit` form one source without a target, and all rows of
-    `predict` belong to the target.
+    `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id; a negative id
+    is the target. Several negative ids are several targets, which are rejected. Target rows of `y`
+    are dropped before anything reads them. Without `sample_domain`, all rows of `fit` form one
+    source without a target, and all rows of `predict` belong to the target.
 
     A subclass has the parameters `encoder`, `scale` and `random_state`, and implements
 
@@ -61,6 +63,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     After a fit with a target, `source_mixtures_` and `unlabeled_mixture_` describe the domains in
     the encoded space. For a method that fits no mixtures, they have one Gaussian per class (in
     the target, per predicted class), so that models and reports know the data without a sample.
+
+    Missing values (NaN) are filled with their conditional means under `imputer_`, a mixture of all
+    rows, in `fit` and in `predict`. Methods that classify by the posterior of a mixture over the
+    features themselves integrate them out instead.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
@@ -86,7 +92,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Samples of all domains.
+            Samples of all domains. NaN marks a missing value.
         y : array-like of shape (n,)
             Classes of the source rows. Target rows are never read.
         sample_domain : array-like of shape (n,) or int, optional
@@ -107,10 +113,16 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             check_consistent_length(X, y)
         ids = check_domains(sample_domain, len(X), default=0)
         is_source = ids >= 0
-        self._check_roles(is_source, given=sample_domain is not None)
+        self._check_roles(ids, y, given=sample_domain is not None)
         self.classes_, codes = encode_labels(y, is_source, ids)
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
+        if has_gaps(X):
+            self.imputer_ = fit_imputer(X)
+            if self._integrates_gaps():
+                X = fill_empty_features(X, ids, self.imputer_)
+            else:
+                X = self.imputer_.impute(X)
         self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
         Z = self.encoder_.fit_transform(X, codes, ids)
         self.sources_ = np.unique(ids[is_source])
@@ -157,6 +169,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 f"allow_source is False, but {(ids >= 0).sum()} rows are from source domains; give "
                 "target rows (negative ids), or allow_source=True."
             )
+        if has_gaps(X) and not self._integrates_gaps():
+            X = self._imputer().impute(X)
         return self._predict(X, ids)
 
     def predict_log_proba(
@@ -208,6 +222,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             sources=tuple(sources),
             target=target,
             novelty_threshold=outlier_threshold([d.mixture for d in (*sources, target)]),
+            imputer=getattr(self, "imputer_", None),
             settings=self._settings(),
             **self._adapted(),
         )
@@ -237,6 +252,22 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Path
         """
         return self.to_model(domain_names).report(path, X=X, y=y, title=title)
+
+    def _integrates_gaps(self) -> bool:
+        """Return whether `_fit_domains` and `_predict_encoded` accept NaN."""
+        return False
+
+    def _imputer(self) -> Mixture:
+        """Return the mixture whose conditional means fill the gaps of rows to predict."""
+        if hasattr(self, "imputer_"):
+            imputer: Mixture = self.imputer_
+            return imputer
+        if not hasattr(self, "unlabeled_mixture_"):
+            raise MixdaError(
+                "X has missing values (NaN), but the samples of the fit had none and no target; "
+                "drop or impute them."
+            )
+        return self.to_model().gap_mixture()
 
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
@@ -319,7 +350,21 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         }
 
-    def _check_roles(self, is_source: NDArray[np.bool_], given: bool) -> None:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_roles(self, ids: Ids, y: Any, given: bool) -> None:
+        is_source, targets = ids >= 0, np.unique(ids[ids < 0])
+        if not given and self._needs_target:
+            _check_forgotten_domains(type(self).__name__, y)
+        if len(targets) > 1:
+            raise MixdaError(
+                f"sample_domain names {len(targets)} targets ({', '.join(map(str, targets))}), but "
+                "an estimator adapts to one; fit one estimator per target, or give rows of the "
+                "same target the same negative id."
+            )
         if not is_source.any():
             raise MixdaError(
                 "sample_domain has no source (all ids are negative); give labeled source rows an "
@@ -330,6 +375,24 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 "sample_domain has no target (no id is negative); give target rows a negative id, "
                 "or leave out sample_domain to train without adaptation."
             )
+
+
+def _check_forgotten_domains(kind: str, y: Any) -> None:
+    """Warn that nothing is adapted; reject -1 as a class, because SKADA masks target rows so."""
+    labels = np.asarray(y)
+    classes = np.unique(labels) if labels.dtype.kind in "iuf" else np.array([])
+    if len(classes) > 2 and classes[0] == -1 and (classes[1:] >= 0).all():
+        raise MixdaError(
+            f"y is -1 in {(labels == -1).sum()} rows, which marks unlabeled rows, but "
+            "sample_domain is None; give sample_domain (negative for these rows), or rename the "
+            "class."
+        )
+    warnings.warn(
+        f"{kind}.fit has no sample_domain, so all rows are one source and nothing is adapted; give "
+        "sample_domain with negative ids for the target.",
+        NoTargetWarning,
+        stacklevel=4,
+    )
 
 
 def _as_json(value: Any) -> Any:

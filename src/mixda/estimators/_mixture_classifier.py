@@ -147,13 +147,13 @@ class MixtureClassifier(MultiSourceClassifier):
         >>> mixda.GMMWBT(n_components=1, random_state=0).domain_mixture(X, y).means.ravel()
         array([0.5, 8.5])
         """
-        X = check_X(X)
+        X = check_X(X, allow_nan=True)
         center, spread = sample_moments(X)
         unit = np.ones_like(spread)
         if self.scale is not None:
-            unit = feature_units(spread, np.abs(X).max(axis=0), "auto")
+            unit = feature_units(spread, np.nanmax(np.abs(X), axis=0), "auto")
         Z = (X - center) / unit
-        floor = self._resolve_floor([Z.var(axis=0)], float(np.abs(Z).max()))
+        floor = self._resolve_floor([np.nanvar(Z, axis=0)], float(np.nanmax(np.abs(Z))))
         if self.scale is not None and not _is(self.min_std, "auto"):
             floor = np.asarray(self.min_std) * spread / unit  # it counts standard deviations
         rng = check_random_state(self.random_state)
@@ -165,7 +165,7 @@ class MixtureClassifier(MultiSourceClassifier):
         return replace(
             mixture,
             means=mixture.means * unit + center,
-            stds=np.where(np.ptp(X, axis=0) > 0, mixture.stds * unit, 0.0),
+            stds=np.where(np.nanmax(X, 0) > np.nanmin(X, 0), mixture.stds * unit, 0.0),
             info={**mixture.info, "n_samples": len(X)},
         )
 
@@ -173,8 +173,8 @@ class MixtureClassifier(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         domains = [Z for Z, _ in sources] + ([] if target is None else [target])
-        largest = max(np.abs(Z).max() for Z in domains)
-        self._floor = self._resolve_floor([Z.var(axis=0) for Z in domains], largest)
+        largest = max(np.nanmax(np.abs(Z)) for Z in domains)
+        self._floor = self._resolve_floor([np.nanvar(Z, axis=0) for Z in domains], largest)
         if self._is_product():
             self.classifier_ = train_rough(*pool(sources))
         if target is None:
@@ -238,6 +238,9 @@ class MixtureClassifier(MultiSourceClassifier):
     def _train(self) -> None:
         if not (self._is_map() or self._is_product()):
             self.classifier_ = self._train_classifier(np.random.default_rng([self._seed, 1]))
+
+    def _integrates_gaps(self) -> bool:
+        return _is(self.classifier, "map") and self.encoder is None
 
     def _is_map(self) -> bool:
         return _is(self.classifier, "map")

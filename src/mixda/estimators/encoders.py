@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice
 from mixda.estimators._export import hidden_layers, rule_of
-from mixda.mixture import Mixture, pool_mixtures, without_floor
+from mixda.mixture import Mixture, has_gaps, pool_mixtures, without_floor
 from mixda.rules import Affine, Chain, Rule
 
 Ids = NDArray[np.int64]
@@ -248,9 +248,22 @@ def seeded(estimator: Any, seed: int) -> Any:
 
 
 def sample_moments(X: Array) -> MeanAndStd:
-    """Return mean and standard deviation of each feature; 1 for constant features."""
+    """Return mean and standard deviation of each feature; 1 for constant features.
+
+    Missing values (NaN) are left out.
+    """
+    if has_gaps(X):
+        return _observed_moments(X)
     varies = np.ptp(X, axis=0) > 0  # the deviation of many equal numbers is not exactly zero
     return _settled(X.mean(axis=0), np.where(varies, X.std(axis=0), 0.0))
+
+
+def _observed_moments(X: Array) -> MeanAndStd:
+    observed = ~np.isnan(X)
+    n = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, X, 0.0).sum(axis=0) / n
+    std = np.sqrt(np.square(np.where(observed, X - mean, 0.0)).sum(axis=0) / n)
+    return _settled(mean, std)
 
 
 def _settled(mean: Array, std: Array) -> MeanAndStd:

@@ -120,6 +120,9 @@ class GMMOTDA(MixtureClassifier):
         head = None if super()._is_map() else self.classifier
         return train_head(head, self._seed, images, codes[rows], weights)
 
+    def _integrates_gaps(self) -> bool:
+        return super()._integrates_gaps() and self.route == "labels"
+
     def _is_map(self) -> bool:
         by_samples = self.route == "samples" and hasattr(self, "plan_")
         return super()._is_map() and not by_samples

@@ -47,7 +47,9 @@ def user_errors() -> Iterator[None]:
 
 
 def check_samples(estimator: Any, X: Any, reset: bool) -> Array:
-    """Return `X` as a finite float64 array of shape (n, d), and keep its feature names.
+    """Return `X` as a float64 array of shape (n, d), and keep its feature names.
+
+    NaN marks a missing value; infinite values are an error.
 
     Parameters
     ----------
@@ -74,12 +76,12 @@ def check_samples(estimator: Any, X: Any, reset: bool) -> Array:
         array: Array = validate_data(
             estimator, X, dtype=np.float64, reset=reset, ensure_all_finite=False
         )
-    unusable = ~np.isfinite(array)
-    if unusable.any():
-        row, column = np.argwhere(unusable)[0]
+    infinite = np.isinf(array)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
         raise MixdaError(
-            f"X contains NaN or infinite values in {unusable.any(axis=1).sum()} of {len(array)} "
-            f"rows (the first in row {row}, column {column}); drop or impute them."
+            f"X contains infinite values in {infinite.any(axis=1).sum()} of {len(array)} rows (the "
+            f"first in row {row}, column {column}); correct them, or mark them as missing (NaN)."
         )
     check_magnitude(array, "X")
     return array

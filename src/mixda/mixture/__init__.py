@@ -2,6 +2,7 @@
 
 from mixda.mixture._checks import frozen as frozen
 from mixda.mixture._density import LogGaussians as LogGaussians
+from mixda.mixture._density import has_gaps as has_gaps
 from mixda.mixture._density import log_gaussians as log_gaussians
 from mixda.mixture._density import normalize_log_rows as normalize_log_rows
 from mixda.mixture._mixture import FORMAT as FORMAT

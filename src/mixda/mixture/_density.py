@@ -16,6 +16,9 @@ _MAX_SQUARED_RATIO = 1e7  # (m / s)² from which products would lose half of a d
 def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
     r"""Log-densities of axis-aligned Gaussians, :math:`\log\mathcal{N}(x_i; m_k, s_k)`.
 
+    NaN marks a missing value, and the density is that of the other features of the row: for
+    axis-aligned Gaussians, marginalization leaves the missing features out of the product.
+
     Two matrix products around a common center. Components whose deviations are tiny compared with
     the distance to that center use differences instead, because products would cancel.
 
@@ -42,7 +45,8 @@ def log_gaussians(X: Array, means: Array, stds: Array) -> Array:
     step = max(1, _CHUNK_VALUES // d)
     for start in range(0, n, step):
         x = X[start : start + step] - center
-        out[:, start : start + step] = kernel(x, np.square(x))
+        density = kernel.marginal(x) if has_gaps(x) else kernel(x, np.square(x))
+        out[:, start : start + step] = density
     by_sample: Array = out.T
     return by_sample
 
@@ -88,6 +92,25 @@ class LogGaussians:
             constant = self.means.shape[1] * _LOG_2PI + 2.0 * np.log(self.stds[k]).sum()
             log_density[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constant)
         return log_density
+
+    def marginal(self, x: Array) -> Array:
+        """Log-densities of the observed features of centered samples with NaN: shape (K, n)."""
+        observed = (~np.isnan(x)).astype(np.float64)
+        filled = np.nan_to_num(x)
+        by_feature = -0.5 * (_LOG_2PI + self.means * self.linear) - np.log(self.stds)
+        log_density: Array = self.linear @ filled.T
+        log_density += self.quadratic @ np.square(filled).T
+        log_density += by_feature @ observed.T
+        for k in self.distant:
+            scaled = observed * (filled - self.means[k]) / self.stds[k]
+            constants = observed @ (_LOG_2PI + 2.0 * np.log(self.stds[k]))
+            log_density[k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + constants)
+        return log_density
+
+
+def has_gaps(x: Array) -> bool:
+    """Return whether some values are missing (NaN); `x` has no infinite values."""
+    return bool(np.isnan(x.sum()))
 
 
 def normalize_log_rows(log_joint: Array) -> Array:

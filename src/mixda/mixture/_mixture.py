@@ -124,6 +124,7 @@ class Mixture:
         Parameters
         ----------
         X : array-like of shape (n, d)
+            NaN marks a missing value. The density of such a row is that of its other features.
 
         Returns
         -------
@@ -151,7 +152,8 @@ class Mixture:
     def predict_proba(self, X: ArrayLike) -> Array:
         r"""Probability of each class :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}`.
 
-        Returns an array of shape (n, nc), columns in the order of `classes`.
+        Returns an array of shape (n, nc), columns in the order of `classes`. Missing values of
+        `X` (NaN) are integrated out.
 
         Examples
         --------
@@ -177,6 +179,37 @@ class Mixture:
         _, classes = self._labeled()
         winners: NDArray[Any] = classes[self.predict_proba(X).argmax(axis=1)]
         return winners
+
+    def impute(self, X: ArrayLike) -> Array:
+        r"""Replace missing values (NaN) by their conditional means given the rest of the row.
+
+        .. math:: \mathbb{E}[x_j \mid x_o] = \sum_k P(k \mid x_o) \, m_{k,j}
+
+        where :math:`x_o` are the observed features of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        Examples
+        --------
+        >>> from mixda import Mixture
+        >>> p = Mixture([0.5, 0.5], [[0.0, 1.0], [9.0, 5.0]], [[1.0, 1.0], [1.0, 1.0]])
+        >>> p.impute([[9.0, float("nan")]])
+        array([[9., 5.]])
+        """
+        X = check_X(X, n_features=self.n_features, allow_nan=True)
+        incomplete = np.isnan(X).any(axis=1)
+        if not incomplete.any():
+            return X
+        filled: Array = X.copy()
+        expected = self.responsibilities(X[incomplete]) @ self.means
+        filled[incomplete] = np.where(np.isnan(X[incomplete]), expected, X[incomplete])
+        return filled
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log-density of `X`; `y` is ignored, as in scikit-learn.
@@ -364,7 +397,8 @@ class Mixture:
 
     def _posterior(self, X: ArrayLike) -> tuple[Array, Array]:
         self._check_spread()
-        log_joint = log_gaussians(check_X(X, n_features=self.n_features), self.means, self.stds)
+        X = check_X(X, n_features=self.n_features, allow_nan=True)
+        log_joint = log_gaussians(X, self.means, self.stds)
         log_joint += self._log_weights
         log_prob = normalize_log_rows(log_joint)
         return log_joint, log_prob

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from mixda._core.validation import Array, check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
-from mixda.mixture import Mixture, frozen
+from mixda.mixture import Mixture, frozen, has_gaps
 from mixda.model._trust import Trust
-from mixda.rules import FORMER_NAMES, RULES, Rule
+from mixda.rules import FORMER_NAMES, RULES, Affine, Chain, Posterior, Rule
+from mixda.tables import Column, Columns
 
 FORMAT = "mixda.model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+_SINCE_VERSION_2 = ("imputer", "columns")
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
 _OUTLIER_RATE = 1e-3  # among samples of the mixtures that the model knows
@@ -94,6 +98,10 @@ class AdaptedModel:
         Log-density below which a sample is an outlier; see `outliers`.
     trust : Trust or None
         Estimated accuracy on the target; None if it was not estimated.
+    imputer : Mixture or None
+        Over raw features: its conditional means fill missing values, see `gap_mixture`.
+    columns : Columns or None
+        How the columns of a table become features; None if features are columns of numbers.
     settings : dict
         JSON: parameters, seed, versions, date. For a committee also its experts; mixtures,
         dictionary and plan are those of the first.
@@ -125,6 +133,8 @@ class AdaptedModel:
     plan: Array | None = None
     novelty_threshold: float = -np.inf
     trust: Trust | None = None
+    imputer: Mixture | None = None
+    columns: Columns | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,6 +156,10 @@ class AdaptedModel:
         ):
             object.__setattr__(self, name, value)
         self._check_parts()
+        if self.columns is not None and self.columns.feature_names != names:
+            raise MixdaError(
+                f"columns give the features {self.columns.feature_names}, not {names}."
+            )
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, shape (n, nc), columns as in `classes`.
@@ -154,9 +168,14 @@ class AdaptedModel:
         ----------
         X : array-like of shape (n, d) or DataFrame
             An array with the columns in the order of `feature_names`, or a frame that has
-            columns of these names, in any order and among others.
+            columns of these names, in any order and among others. NaN marks a missing value. It
+            is integrated out if the rule is the posterior of a mixture over the features, else
+            filled with its conditional mean under `gap_mixture`.
         """
-        return _in_batches(self.rule, self.samples(X))
+        X = self.samples(X)
+        if has_gaps(X) and not _integrates_gaps(self.rule):
+            X = self.gap_mixture().impute(X)
+        return _in_batches(self.rule, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); `X` as in `predict_proba`."""
@@ -178,17 +197,49 @@ class AdaptedModel:
         def density(X: Array) -> Array:
             return _largest_density(mixtures, X if self.encoder is None else self.encoder(X))
 
-        return _in_batches(density, self.samples(X)) < self.novelty_threshold
+        X = self.samples(X)
+        if has_gaps(X):
+            X = self.gap_mixture().impute(X)
+        return _in_batches(density, X) < self.novelty_threshold
 
     def novelty(self, X: Any) -> NDArray[np.bool_]:
         """Return `outliers`, under an earlier name."""
         return self.outliers(X)
+
+    def gap_mixture(self) -> Mixture:
+        """Return the mixture over raw features whose conditional means fill missing values.
+
+        That is `imputer`, or, if the data of the fit had no gaps, the mixture of the target.
+        """
+        if self.imputer is not None:
+            return self.imputer
+        steps: Any = () if self.encoder is None else getattr(self.encoder, "steps", (self.encoder,))
+        if not all(isinstance(step, Affine) for step in steps):
+            raise MixdaError(
+                "X has missing values (NaN), but the data of the fit had none and this model "
+                "works on learned features; drop or impute them."
+            )
+        mixture = self.target.mixture
+        for step in reversed(steps):
+            mixture = mixture.affine(-step.mean / step.scale, 1.0 / step.scale)
+        return mixture
+
+    @property
+    def accepts_gaps(self) -> bool:
+        """Whether rows with missing values (NaN) can be predicted."""
+        try:
+            self.gap_mixture()
+        except MixdaError:
+            return False
+        return True
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
         columns = [name if isinstance(name, str) else None for name in getattr(X, "columns", ())]
         unnamed = self.feature_names == default_names(len(self.feature_names))
         named = bool(columns) and None not in columns
+        if self.columns is not None and named and set(self.columns.names) <= set(columns):
+            return check_X(self.columns.encode(partial(_cells, X, self.columns)), allow_nan=True)
         if named and not (unnamed and not set(columns) & set(self.feature_names)):
             missing = [name for name in self.feature_names if name not in columns]
             if missing:
@@ -197,7 +248,7 @@ class AdaptedModel:
                     f"features are missing); the model needs {', '.join(self.feature_names[:20])}."
                 )
             X = X[list(self.feature_names)]
-        return check_X(X, n_features=len(self.feature_names))
+        return check_X(X, n_features=len(self.feature_names), allow_nan=True)
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path` (customarily ``.mixda``), atomically.
@@ -209,7 +260,11 @@ class AdaptedModel:
         tree, arrays = pack(replace(self, trust=None), _KINDS)
         if self.trust is not None:
             tree["fields"]["trust"] = {"json": self.trust.to_json()}
-        write_archive(path, {"format": FORMAT, "version": FORMAT_VERSION, "model": tree}, arrays)
+        new = [name for name in _SINCE_VERSION_2 if tree["fields"][name] is not None]
+        for name in set(_SINCE_VERSION_2) - set(new):  # without them, older versions read the file
+            del tree["fields"][name]
+        version = FORMAT_VERSION if new else 1
+        write_archive(path, {"format": FORMAT, "version": version, "model": tree}, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> AdaptedModel:
@@ -346,7 +401,7 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n_features))
 
 
-_KINDS = (*RULES, Mixture, Dictionary, History, Domain, AdaptedModel)
+_KINDS = (*RULES, Mixture, Dictionary, History, Domain, Column, Columns, AdaptedModel)
 
 
 def _renamed(tree: Any) -> Any:
@@ -357,6 +412,24 @@ def _renamed(tree: Any) -> Any:
         return tree
     fields = {name: _renamed(part) for name, part in tree["fields"].items()}
     return {"kind": FORMER_NAMES.get(tree["kind"], tree["kind"]), "fields": fields}
+
+
+def _cells(frame: Any, columns: Columns, name: str) -> NDArray[Any]:
+    """Return a column of a dataframe: numbers as floats, others as objects with None."""
+    if name not in columns.text_names:
+        return np.asarray(frame[name], dtype=np.float64)
+    values = np.array(frame[name], dtype=object)
+    values[[value is None or value != value for value in values.tolist()]] = None
+    return values
+
+
+def _integrates_gaps(rule: Rule) -> bool:
+    """Return whether a rule is the posterior of a mixture over (scaled) features themselves."""
+    *scalings, last = getattr(rule, "steps", (rule,))
+    if not all(isinstance(step, Affine | Chain) for step in scalings):
+        return False
+    inner = [part for step in scalings for part in getattr(step, "steps", (step,))]
+    return isinstance(last, Posterior) and all(isinstance(part, Affine) for part in inner)
 
 
 def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:

@@ -3,6 +3,10 @@
 from mixda.tables._cells import MISSING_NAMES as MISSING_NAMES
 from mixda.tables._checks import check_samples as check_samples
 from mixda.tables._checks import note_dropped as note_dropped
+from mixda.tables._columns import Column as Column
+from mixda.tables._columns import Columns as Columns
+from mixda.tables._columns import check_ordinals as check_ordinals
+from mixda.tables._columns import ordinal_levels as ordinal_levels
 from mixda.tables._file import TableFile as TableFile
 from mixda.tables._file import pyarrow as pyarrow
 from mixda.tables._file import reason_of as reason_of

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.text import listed
+from mixda._core.text import did_you_mean, listed
 from mixda._core.validation import Array, check_choice, check_positive_int
 from mixda.tables._cells import MISSING_NAMES
+from mixda.tables._columns import Columns
 from mixda.tables._file import TableFile, pyarrow
 from mixda.tables._names import class_names, domain_names
 from mixda.tables._paths import PathArgument, expand_paths, open_file
@@ -135,6 +136,15 @@ class Batch:
             X[:, k] = column.to_numpy(zero_copy_only=False)
         return X
 
+    def encoded(self, encoding: Columns) -> Array:
+        """Return the features of an encoding, shape (n, d), with NaN for missing values."""
+        if encoding.numeric:
+            return self.matrix(encoding.names)
+        text = encoding.text_names
+        return encoding.encode(
+            lambda name: self.values(name) if name in text else self.matrix([name])[:, 0]
+        )
+
 
 @dataclass(frozen=True)
 class Table:
@@ -194,6 +204,13 @@ class Table:
             )
         return tuple(names)
 
+    def check_encoding(self, encoding: Columns) -> None:
+        """Check that the table has the columns of an encoding, with numbers where needed."""
+        for column in encoding.columns:
+            self._check_column(column.name)
+            if column.kind == "number":
+                self._check_numeric(column.name)
+
     def is_numeric(self, name: str) -> bool:
         """Return whether a column holds numbers or booleans in at least one of the files."""
         return any(file.kinds.get(name) in ("number", "bool") for file in self.table_files)
@@ -228,6 +245,8 @@ class Table:
         missing: str = "error",
         domains: Collection[str] | None = None,
         rows: int = _ROWS_PER_BATCH,
+        *,
+        encoding: Columns | None = None,
     ) -> Samples:
         """Read all rows into arrays.
 
@@ -240,35 +259,48 @@ class Table:
             Columns with the classes and with the names of the domains.
         drop : collection of str
             Columns that are not features.
-        missing : "error" or "drop"
-            How to treat rows in which a feature, the label or the domain is missing or infinite.
+        missing : {"error", "drop", "mixture"}
+            How to treat rows in which a feature, the label or the domain is missing or infinite:
+            raise an error, leave them out, or keep missing features as NaN for the fit of a
+            mixture. In the last case, rows without a label or domain are left out, and infinite
+            values are an error.
         domains : collection of str, optional
             Read only the rows of these domains. Other rows are not checked.
         rows : int
             Number of rows read at a time.
+        encoding : Columns, optional
+            Encode these columns, instead of `features`.
 
         Returns
         -------
         Samples
         """
-        check_choice(missing, "missing", ("error", "drop"))
+        check_choice(missing, "missing", ("error", "drop", "mixture"))
         check_different(label, domain)
-        names = self.features(features, (label, domain, *drop))
+        if encoding is None:
+            encoding = Columns.of_numbers(self.features(features, (label, domain, *drop)))
+        else:
+            self.check_encoding(encoding)
+        names, text = encoding.names, encoding.text_names
         extra = [name for name in (label, domain) if name is not None]
         matrices: list[Array] = []
         columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extra}
         row_numbers: list[NDArray[np.intp]] = []
         n_read, dropped = 0, dict.fromkeys(map(str, self.files), 0)
-        for batch in self.batches(list(dict.fromkeys([*names, *extra])), rows, as_written=extra):
-            X, values = batch.matrix(names), {name: batch.values(name) for name in extra}
+        requested = list(dict.fromkeys([*names, *extra]))
+        for batch in self.batches(requested, rows, as_written=[*extra, *text]):
+            X, values = batch.encoded(encoding), {name: batch.values(name) for name in extra}
             wanted = np.ones(len(X), dtype=bool)
             if domain is not None and domains is not None:
                 wanted = np.isin(domain_names(values[domain]), list(domains))
-            incomplete = wanted & ~np.isfinite(X).all(axis=1)
+            unusable = np.isinf(X) if missing == "mixture" else ~np.isfinite(X)
+            incomplete = wanted & unusable.any(axis=1)
+            if incomplete.any() and missing == "mixture":
+                _raise_for_missing(batch, int(incomplete.argmax()), encoding, np.isinf(X), {})
             for name in extra:
                 incomplete |= wanted & _is_missing(values[name])
             if incomplete.any() and missing == "error":
-                _raise_for_missing(batch, int(incomplete.argmax()), names, X, values)
+                _raise_for_missing(batch, int(incomplete.argmax()), encoding, unusable, values)
             dropped[str(batch.file)] += int(incomplete.sum())
             used = wanted & ~incomplete
             row_numbers.append(n_read + 1 + np.flatnonzero(used))
@@ -285,7 +317,7 @@ class Table:
             np.concatenate(matrices),
             None if label is None else class_names(np.concatenate(columns[label])),
             None if domain is None else domain_names(np.concatenate(columns[domain])),
-            names,
+            encoding.feature_names,
             np.concatenate(row_numbers),
             {file: n for file, n in dropped.items() if n},
         )
@@ -304,8 +336,8 @@ class Table:
     def _check_column(self, name: str) -> None:
         if name not in self.table_files[0].kinds:
             raise MixdaError(
-                f"{self.files[0]} has no column {name!r}; its columns are "
-                f"{listed([repr(column) for column in self.columns])}."
+                f"{self.files[0]} has no column {name!r};{did_you_mean(name, self.columns)} its "
+                f"columns are {listed([repr(column) for column in self.columns])}."
             )
 
     def _check_numeric(self, name: str) -> None:
@@ -335,7 +367,11 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _raise_for_missing(
-    batch: Batch, row: int, names: Sequence[str], X: Array, values: Mapping[str, NDArray[Any]]
+    batch: Batch,
+    row: int,
+    encoding: Columns,
+    unusable: NDArray[np.bool_],
+    values: Mapping[str, NDArray[Any]],
 ) -> None:
     incomplete = [name for name, column in values.items() if _is_missing(column)[row]]
     if incomplete:
@@ -344,8 +380,11 @@ def _raise_for_missing(
         is_mark = isinstance(cell, str) and cell != ""
         problem = f"{cell!r}, which means no value," if is_mark else "no value"
     else:
-        k = int((~np.isfinite(X[row])).argmax())
-        column, problem = names[k], "no value" if np.isnan(X[row, k]) else "an infinite value"
+        k = int(unusable[row].argmax())
+        owners = [part.name for part in encoding.columns for _ in part.feature_names]
+        cell = batch.record.column(owners[k])[row].as_py()
+        infinite = isinstance(cell, float) and np.isinf(cell)
+        column, problem = owners[k], "an infinite value" if infinite else "no value"
     raise MixdaError(
         f"{batch.file}: column {column!r} has {problem} in row {batch.first_row + row + 1}; "
         "correct it, leave the column out, or skip such rows (missing='drop' in Python, --missing "

@@ -1,6 +1,7 @@
 """From files to files: fit, adapt, predict, report. The command line calls these functions."""
 
 from mixda.workflow._adapt import adapt_files
+from mixda.workflow._check import check
 from mixda.workflow._describe import describe as describe
 from mixda.workflow._describe import describe_model as describe_model
 from mixda.workflow._describe import describe_trust as describe_trust
@@ -8,4 +9,12 @@ from mixda.workflow._fit import fit_files, output_paths
 from mixda.workflow._predictions import Prediction, predict_file
 from mixda.workflow._report import report_file
 
-__all__ = ["Prediction", "adapt_files", "fit_files", "output_paths", "predict_file", "report_file"]
+__all__ = [
+    "Prediction",
+    "adapt_files",
+    "check",
+    "fit_files",
+    "output_paths",
+    "predict_file",
+    "report_file",
+]

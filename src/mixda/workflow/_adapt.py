@@ -18,14 +18,16 @@ from mixda.estimators import COMMANDS
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel
 from mixda.tables import PathArgument, Samples, one_kind_of_classes
-from mixda.workflow._inputs import Inputs, Reading, read_inputs
+from mixda.workflow._check import stored_checks, warn_about
+from mixda.workflow._inputs import Inputs, Reading, check_inputs, open_inputs, read_inputs
+from mixda.workflow._labels import LabelColumns
 from mixda.workflow._methods import make_estimator
 
 
 def adapt_files(
     sources: Sequence[PathArgument],
     target: PathArgument,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     domain: str | None = None,
     *,
     method: str = "auto",
@@ -33,7 +35,10 @@ def adapt_files(
     target_components: int | str | None = None,
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    missing: str = "error",
+    missing: str = "mixture",
+    ordinal: Mapping[str, Sequence[str]] | None = None,
+    rename_labels: Mapping[str, str] | None = None,
+    force: bool = False,
     encoder: str | None = None,
     scale: str | None = "auto",
     options: Mapping[str, Any] | None = None,
@@ -53,8 +58,21 @@ def adapt_files(
     target : path, or the name of a domain
         A name if the rows of the target are in the files of the sources. The label column of the
         target is never read.
-    label, domain, columns, drop, missing
-        How to read data files, see `fit_files`.
+    label : str or sequence of str
+        Column of the classes. "b.csv:type" is the column of one file.
+    domain, columns, drop
+        How to read data files, see `fit_files`. By default, columns of text are categories, and
+        identifiers, timestamps and columns that are constant within each domain are left out;
+        `columns` brings them back. Categories are one-hot encoded with the levels of the sources.
+    missing : {"mixture", "drop", "error"}
+        Keep rows with missing values and integrate the gaps out, leave these rows out, or raise
+        an error.
+    ordinal : dict of str to sequence of str, optional
+        Columns whose levels have an order, from the lowest to the highest.
+    rename_labels : dict of str to str, optional
+        New names of classes, to make the names of several files agree.
+    force : bool
+        Adapt even if `mixda.check` finds blockers.
     method : str
         A key of `mixda.estimators.COMMANDS`. "auto" is `AutoMSDA`, which compares several
         candidates on the samples and chooses encoder, scale and components itself. If one of the
@@ -98,7 +116,21 @@ def adapt_files(
     check_choice(encoder, "encoder", ("lda", "mlp", None))
     check_choice(scale, "scale", ("auto", "domain", "sources", None))
     check_random_state(seed)
-    inputs = read_inputs(sources, target, Reading(label, domain, columns, drop, missing))
+    check_choice(missing, "missing", ("mixture", "drop", "error"))
+    reading = Reading(
+        LabelColumns.parse(label),
+        domain,
+        columns,
+        drop,
+        missing,
+        ordinal or {},
+        rename_labels or {},
+    )
+    opened = open_inputs(sources, target, reading)
+    checks = check_inputs(opened, reading, measure_distances=False)
+    if checks is not None and not force:
+        checks.raise_for_blockers("or go on anyway (force, --force)")
+    inputs = read_inputs(opened, None if checks is None else checks.encoding, reading)
     if method == "auto" and inputs.mixtures:
         method = "dadil"
     estimator = make_estimator(
@@ -113,9 +145,16 @@ def adapt_files(
         checkpoint=checkpoint,
         verbose=verbose,
     )
+    if checks is not None:
+        warn_about(checks)
     names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
-    return model if names is None else replace(model, feature_names=tuple(names))
+    return replace(
+        model,
+        feature_names=model.feature_names if names is None else tuple(names),
+        columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,
+        settings={**model.settings, **stored_checks(checks)},
+    )
 
 
 def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
         "method": model.method,
         "classes": [str(name) for name in model.classes],
         "features": list(model.feature_names),
+        "left out": settings.get("left_out") or None,
         "trust": None if model.trust is None else model.trust.sentence(),
         "estimate": None if model.trust is None else model.trust.numbers(),
         "created": settings.get("created"),

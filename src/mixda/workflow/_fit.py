@@ -13,7 +13,8 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed
-from mixda._core.validation import check_random_state
+from mixda._core.validation import check_choice, check_random_state
+from mixda.checks import CheckReport, Request, choose_columns, read_frames
 from mixda.chunks import ChunkSource, from_files
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture, units_of
 from mixda.mixture import Mixture
@@ -26,6 +27,7 @@ from mixda.tables import (
     note_dropped,
     open_table,
 )
+from mixda.workflow._check import warn_about
 from mixda.workflow._inputs import split_domains, stem
 
 _COMPONENTS_PER_CLASS = 3
@@ -42,7 +44,7 @@ def fit_files(
     components: int | str | None = None,
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    missing: str = "error",
+    missing: str = "mixture",
     seed: int = 0,
     n_jobs: int | None = None,
     client: Any = None,
@@ -64,9 +66,11 @@ def fit_files(
         Number of components, per class if there is a label. Default: 3 per class; without a
         label, one for every ten rows, but at most 30.
     columns, drop : sequence of str
-        Columns to use as features, or columns to leave out. Default: all numeric columns.
-    missing : "error" or "drop"
-        What to do with rows that have missing values.
+        Columns to use as features, or columns to leave out. Default: all columns of numbers but
+        identifiers, timestamps, and those that are constant within each domain.
+    missing : {"mixture", "drop", "error"}
+        Keep rows with missing values, whose gaps are integrated out, leave them out, or raise an
+        error.
     seed : int
     n_jobs, client
         Where to fit, see `mixda.fit_mixture`. With one of them, with `resume`, or if the files are
@@ -96,22 +100,38 @@ def fit_files(
     check_random_state(seed)
     check_different(label, domain)
     table = open_table(paths)
+    check_choice(missing, "missing", ("mixture", "drop", "error"))
     name = stem(table.files[0])
+    request = Request((label,) if label else (), domain, columns, drop)
+    chosen = _choose_columns(name, table, request)
+    columns = [] if chosen.encoding is None else list(chosen.encoding.names)
     if n_jobs is not None or client is not None or resume or _is_large(table):
         if checkpoint is not None and not resume:
             Path(checkpoint).unlink(missing_ok=True)
-        source = from_files(paths, label, domain, columns=columns, drop=drop, missing=missing)
+        source = from_files(paths, label, domain, columns=columns, missing=missing)
         where = {"n_jobs": n_jobs, "client": client, "checkpoint": checkpoint}
         mixtures = _fit_chunks(source, name, components, seed, verbose, **where)
         _note_dropped_rows(table, mixtures)
+        warn_about(chosen)
         return mixtures
-    samples = table.read(columns, label, domain, drop, missing)
+    samples = table.read(columns, label, domain, missing=missing)
     check_samples([samples], label)
     _note_rare_classes(samples, components)
-    return {
+    mixtures = {
         name: _fit_domain(name, part, components, seed, verbose)
         for name, part in split_domains(samples, name).items()
     }
+    warn_about(chosen)
+    return mixtures
+
+
+def _choose_columns(name: str, table: Table, request: Request) -> CheckReport:
+    """Decide which columns of numbers to use."""
+    label = next(iter(request.labels), None)
+    frames = read_frames(name, table, label=label, hidden=(), domain=request.domain)
+    report = choose_columns(frames, replace(request, numbers_only=True))
+    report.raise_for_blockers()
+    return report
 
 
 def output_paths(path: PathArgument, domains: Sequence[str], suffix: str = ".gmm") -> list[Path]:
@@ -180,8 +200,8 @@ def _fit_domain(name: str, samples: Samples, components: Any, seed: int, verbose
     An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
     """
     X = samples.X
-    unit = units_of(X.std(axis=0), np.abs(X).max(axis=0), "auto")
-    mean = X.mean(axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
+    unit = units_of(np.nanstd(X, axis=0), np.nanmax(np.abs(X), axis=0), "auto")
+    mean = np.nanmean(X, axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
     Z = (X - mean) / unit
     rng = check_random_state(seed)
     if samples.y is None:

@@ -9,43 +9,54 @@ import glob
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mixda._core.errors import MixdaError
+from mixda.checks import CheckReport, Frame, Request, examine, read_frames
 from mixda.mixture import Mixture
 from mixda.tables import (
+    Columns,
     PathArgument,
     Samples,
     Table,
-    check_left_out,
+    check_different,
     check_samples,
     expand_paths,
     open_table,
 )
+from mixda.workflow._labels import LabelColumns, rename_classes
 
 
 @dataclass(frozen=True)
 class Reading:
     """How to read data files: columns of classes and domains, features, missing values."""
 
-    label: str | None = None
+    label: LabelColumns = field(default_factory=LabelColumns)
     domain: str | None = None
     columns: Sequence[str] | None = None
     drop: Collection[str] = ()
-    missing: str = "error"
+    missing: str = "mixture"
+    ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def request(self) -> Request:
+        """What the checks need to know of it."""
+        return Request(self.label.columns, self.domain, self.columns, self.drop, self.ordinal)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Labeled sources by name, and the unlabeled target."""
+    """Labeled sources by name, the unlabeled target, and how columns became features."""
 
     sources: dict[str, Samples | Mixture]
     target_name: str
     target: Samples | Mixture
+    encoding: Columns | None = None
 
     @property
     def mixtures(self) -> list[str]:
@@ -54,35 +65,92 @@ class Inputs:
         return [name for name, value in domains.items() if isinstance(value, Mixture)]
 
 
-def read_inputs(sources: Sequence[PathArgument], target: PathArgument, reading: Reading) -> Inputs:
-    """Read every domain. The column of the target's classes is never read.
+@dataclass(frozen=True)
+class Opened:
+    """Files of the sources by name, and of the target, before their rows are read.
 
-    A file of the target is not a source, even if a pattern or folder of the sources contains it.
+    `names_within` are the domains in each table, if a column names them; the target may be one of
+    them, in the table `holder`.
     """
+
+    sources: dict[str, Mixture | Table]
+    names_within: dict[str, list[str]]
+    target: PathArgument
+    target_name: str
+    target_file: Mixture | Table | None
+    holder: Table | None
+    left_out: list[Path]
+
+
+def open_inputs(sources: Sequence[PathArgument], target: PathArgument, reading: Reading) -> Opened:
+    """Open every file. A file of the target is not a source, even if a pattern matches it."""
+    for label in reading.label.columns:
+        check_different(label, reading.domain)
     target_files = _target_files(target)
     opened, left_out = _open_sources(sources, target_files)
+    reading.label.check_files([value for value in opened.values() if isinstance(value, Table)])
     holders, names_within = _domains_within(opened, target, reading.domain)
     _check_target(target, target_files, holders, reading.domain)
     target_file = None if holders else _open(target_files)
-    features = _features(opened, target_file, reading)
-    domains, tables = _read_sources(opened, names_within, features, reading)
-    unlabeled = replace(reading, label=None)
-    if target_file is None:
-        goal: Samples | Mixture = _read(holders[0], features, unlabeled, [str(target)])
-    elif isinstance(target_file, Table):
-        goal = _read(target_file, features, replace(unlabeled, domain=None), None)
-    else:
-        goal = target_file
     target_name = str(target) if holders else stem(_place(target, target_files))
-    if target_name in domains:
-        raise MixdaError(
-            f"the target and a source are both called {target_name!r}; rename one, and make sure "
-            "that no row of the target is among those of the sources."
+    holder = holders[0] if holders else None
+    return Opened(opened, names_within, target, target_name, target_file, holder, left_out)
+
+
+def check_inputs(
+    opened: Opened, reading: Reading, *, measure_distances: bool = True
+) -> CheckReport | None:
+    """Check all tables among the domains; None if all domains are mixtures."""
+    frames: list[Frame] = []
+    hidden = {*reading.label.columns, *([reading.domain] if reading.domain else [])}
+    for name, value in opened.sources.items():
+        if isinstance(value, Table):
+            label = _label_of(value, reading)
+            goal = [str(opened.target)] if value is opened.holder else []
+            frames += read_frames(
+                name,
+                value,
+                label=label,
+                hidden=hidden,
+                domain=reading.domain,
+                target_names=goal,
+            )
+    if isinstance(opened.target_file, Table):
+        frames += read_frames(
+            opened.target_name, opened.target_file, label=None, hidden=hidden, is_target=True
         )
-    check_samples([*tables, *([goal] if isinstance(goal, Samples) else [])], reading.label)
-    for file in left_out:
+    fixed = _mixture_features(opened, reading)
+    if not frames:
+        return None
+    frames = [_renamed(frame, reading.rename) for frame in frames]
+    return examine(
+        frames,
+        reading.request,
+        encoding=None if fixed is None else Columns.of_numbers(fixed),
+        measure_distances=measure_distances,
+    )
+
+
+def read_inputs(opened: Opened, encoding: Columns | None, reading: Reading) -> Inputs:
+    """Read every domain. The column of the target's classes is never read."""
+    domains, tables = _read_sources(opened.sources, opened.names_within, encoding, reading)
+    unlabeled = replace(reading, label=LabelColumns())
+    if opened.holder is not None:
+        goal: Samples | Mixture = _read(opened.holder, encoding, unlabeled, [str(opened.target)])
+    elif isinstance(opened.target_file, Table):
+        goal = _read(opened.target_file, encoding, replace(unlabeled, domain=None), None)
+    elif opened.target_file is not None:
+        goal = opened.target_file
+    if opened.target_name in domains:
+        raise MixdaError(
+            f"the target and a source are both called {opened.target_name!r}; rename one, and make "
+            "sure that no row of the target is among those of the sources."
+        )
+    label = next(iter(sorted(reading.label.columns)), None)
+    check_samples([*tables, *([goal] if isinstance(goal, Samples) else [])], label)
+    for file in opened.left_out:
         warnings.warn(f"{file} is the target, so it is not used as a source.", stacklevel=2)
-    return Inputs(domains, target_name, goal)
+    return Inputs(domains, opened.target_name, goal, encoding)
 
 
 def stem(path: Path) -> str:
@@ -154,7 +222,7 @@ def _domains_within(
 def _read_sources(
     opened: Mapping[str, Mixture | Table],
     names_within: Mapping[str, list[str]],
-    features: tuple[str, ...] | None,
+    encoding: Columns | None,
     reading: Reading,
 ) -> tuple[dict[str, Samples | Mixture], list[Samples]]:
     """Return the sources by name, and the tables that were read."""
@@ -166,7 +234,7 @@ def _read_sources(
             continue
         parts = names_within.get(name)
         if parts != []:
-            tables.append(_read_source(value, features, reading, parts))
+            tables.append(_read_source(value, encoding, reading, parts))
             for part_name, part in split_domains(tables[-1], name).items():
                 _add(domains, part_name, part)
     if not domains:
@@ -219,11 +287,9 @@ def _add(domains: dict[str, Any], name: str, value: Any) -> None:
     domains[name] = value
 
 
-def _features(
-    opened: Mapping[str, Mixture | Table], goal: Mixture | Table | None, reading: Reading
-) -> tuple[str, ...] | None:
-    """Return the feature names: those of the mixtures if they have any, else of the first file."""
-    values = [*opened.values(), *([] if goal is None else [goal])]
+def _mixture_features(opened: Opened, reading: Reading) -> tuple[str, ...] | None:
+    """Return the feature names that mixtures among the domains fix."""
+    values = [*opened.sources.values(), opened.target_file]
     tables = [value for value in values if isinstance(value, Table)]
     for name in reading.drop:
         if not any(name in table.columns for table in tables):
@@ -236,57 +302,59 @@ def _features(
                 f"the mixtures have different features (one of them lacks {different[0]!r}); fit "
                 "all of them to the same columns."
             )
-    if named:
-        asked = set(named[0] if reading.columns is None else reading.columns) - set(reading.drop)
-        if asked != set(named[0]):
-            raise MixdaError(
-                f"the mixtures fix the features ({', '.join(named[0])}); leave out columns and "
-                "drop (--columns, --drop), or fit the mixtures to other columns."
-            )
-        return named[0]
-    return _table_features(tables, reading) if tables else None
+    if not named:
+        return None
+    asked = set(named[0] if reading.columns is None else reading.columns) - set(reading.drop)
+    if asked != set(named[0]):
+        raise MixdaError(
+            f"the mixtures fix the features ({', '.join(named[0])}); leave out columns and "
+            "drop (--columns, --drop), or fit the mixtures to other columns."
+        )
+    return named[0]
 
 
-def _table_features(tables: Sequence[Table], reading: Reading) -> tuple[str, ...]:
-    """Return the columns of the first table that are numeric there or in another table."""
-    first = tables[0]
-    without = [reading.label, reading.domain, *reading.drop]
-    without = [name for name in without if name in first.columns]
-    if reading.columns is not None:
-        return first.features(reading.columns, without)
-    candidates = [name for name in first.columns if name not in without]
-    numeric = [n for n in candidates if any(table.is_numeric(n) for table in tables)]
-    parts = [part for table in tables for part in table.parts]
-    check_left_out(parts, [name for name in candidates if name not in numeric])
-    return first.features(numeric or None, without)
-
-
-def _read_source(
-    table: Table,
-    names: tuple[str, ...] | None,
-    reading: Reading,
-    domains: Collection[str] | None,
-) -> Samples:
-    if reading.label is None:
+def _label_of(table: Table, reading: Reading) -> str:
+    label = reading.label.of(table)
+    if label is None:
         raise MixdaError(
             f"{table.files[0]} is a source and needs classes; name their column (label, --label; "
             "in an npz file it is y)."
         )
-    return _read(table, names, reading, domains)
+    return label
+
+
+def _renamed(frame: Frame, names: Mapping[str, str]) -> Frame:
+    if frame.y is None or not names:
+        return frame
+    return replace(frame, y=np.array([names.get(name, name) for name in frame.y.tolist()]))
+
+
+def _read_source(
+    table: Table,
+    encoding: Columns | None,
+    reading: Reading,
+    domains: Collection[str] | None,
+) -> Samples:
+    _label_of(table, reading)
+    return rename_classes(_read(table, encoding, reading, domains), reading.rename)
 
 
 def _read(
     table: Table,
-    names: tuple[str, ...] | None,
+    encoding: Columns | None,
     reading: Reading,
     domains: Collection[str] | None,
 ) -> Samples:
-    absent = [name for name in names or () if name not in table.columns]
+    absent = [] if encoding is None else [n for n in encoding.names if n not in table.columns]
     if absent:
         raise MixdaError(
             f"{table.files[0]} has no column {absent[0]!r}, which is a feature of the other "
             "domains; add it, or leave it out of all of them (drop, --drop)."
         )
     return table.read(
-        names, reading.label, reading.domain, missing=reading.missing, domains=domains
+        label=reading.label.of(table),
+        domain=reading.domain,
+        missing=reading.missing,
+        domains=domains,
+        encoding=encoding,
     )

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import LARGEST, Array
+from mixda._core.validation import LARGEST, Array, check_choice
 from mixda.model import AdaptedModel
-from mixda.tables import PathArgument, check_writable, open_table, write_table
+from mixda.tables import Columns, PathArgument, check_writable, open_table, write_table
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,20 @@ class Prediction:
     rows : int
         Rows written.
     missing : int
-        Rows without a label, because a feature is missing.
+        Rows without a label, because a feature has no usable value.
     far : int
         Outliers: rows far from everything the model knows, see `mixda.AdaptedModel.outliers`.
     counts : dict of str to int
         Rows of each class.
+    gaps : int
+        Rows with a label although a feature is missing.
     """
 
     rows: int
     missing: int
     far: int
     counts: dict[str, int]
+    gaps: int = 0
 
 
 def predict_file(
@@ -44,6 +47,7 @@ def predict_file(
     output: PathArgument,
     *,
     keep: Sequence[str] = (),
+    missing: str = "mixture",
     rows: int = 65_536,
     on_rows: Callable[[int, int | None], None] | None = None,
 ) -> Prediction:
@@ -57,9 +61,13 @@ def predict_file(
     output : path
         Its columns are those of `keep`, ``label``, ``confidence`` (the largest probability),
         ``far`` (whether the row is an outlier), ``note`` and ``p_<class>``. Rows with a missing
-        feature have a note and nothing else.
+        feature have a note.
     keep : sequence of str
         Columns to copy.
+    missing : {"mixture", "drop"}
+        Classify rows with missing features by the others, as the model does, or leave their
+        labels empty. Labels are also empty if no feature has a value, or if the model cannot
+        handle gaps.
     rows : int
         Rows per batch.
     on_rows : callable, optional
@@ -69,32 +77,37 @@ def predict_file(
     -------
     Prediction
     """
+    check_choice(missing, "missing", ("mixture", "drop"))
     output = Path(output)
     check_writable(output)
     table = open_table(paths)
     if any(file.resolve() == output.resolve() for file in table.files):
         raise MixdaError(f"{output} is the file to predict; choose another name for the output.")
-    features = table.features(model.feature_names)
+    encoding = model.columns or Columns.of_numbers(model.feature_names)
+    table.check_encoding(encoding)
+    features, text = encoding.names, encoding.text_names
     _check_kept(keep, _output_columns(model))
     keep = list(dict.fromkeys(keep))
     reread = any(name in features for name in keep)  # once as numbers, once as written
-    tally = np.zeros(3 + len(model.classes), dtype=int)  # rows, missing, outliers, each class
+    accepts_gaps = missing == "mixture" and model.accepts_gaps
+    tally = np.zeros(4 + len(model.classes), dtype=int)  # rows, missing, outliers, gaps, classes
 
     def records() -> Iterator[Any]:
         copies = table.batches(keep, rows, as_written=keep)
         copied = [] if reread else keep
-        for batch in table.batches([*features, *copied], rows, as_written=copied):
+        for batch in table.batches([*features, *copied], rows, as_written=[*copied, *text]):
             written = next(copies) if reread else batch
             kept = {name: written.record.column(name) for name in keep}
-            record, counts = _predicted_rows(model, batch.matrix(features), kept)
+            record, counts = _predicted_rows(model, batch.encoded(encoding), kept, accepts_gaps)
             yield record
             tally[:] += counts
             if on_rows is not None:
                 on_rows(int(tally[0]), table.n_rows)
 
     write_table(output, records())
-    counts = dict(zip(map(str, model.classes), tally[3:].tolist(), strict=True))
-    return Prediction(int(tally[0]), int(tally[1]), int(tally[2]), counts)
+    counts = dict(zip(map(str, model.classes), tally[4:].tolist(), strict=True))
+    n_rows, n_missing, n_outliers, n_gaps = tally[:4].tolist()
+    return Prediction(n_rows, n_missing, n_outliers, counts, n_gaps)
 
 
 def _output_columns(model: AdaptedModel) -> list[str]:
@@ -112,10 +125,14 @@ def _check_kept(keep: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _predicted_rows(
-    model: AdaptedModel, X: Array, kept: Mapping[str, Any]
+    model: AdaptedModel, X: Array, kept: Mapping[str, Any], accepts_gaps: bool
 ) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Return the rows to write for a batch, and the counts: all, missing, outliers, each class."""
-    usable = np.asarray((np.abs(X) <= LARGEST).all(axis=1))
+    """Return the rows to write for a batch, and the counts in the order of `Prediction`."""
+    cells = np.abs(X) <= LARGEST
+    complete = np.asarray(cells.all(axis=1))
+    usable = complete
+    if accepts_gaps:
+        usable = np.asarray((cells | np.isnan(X)).all(axis=1) & cells.any(axis=1))
     proba = np.zeros((len(X), len(model.classes)))
     outlier = np.zeros(len(X), dtype=bool)
     if usable.any():
@@ -126,10 +143,18 @@ def _predicted_rows(
     values = [model.classes[winners], proba.max(axis=1), outlier, None, *proba.T]
     for name, value in zip(_output_columns(model), values, strict=True):
         columns[name] = (
-            _notes(X, usable, model.feature_names) if value is None else _masked(value, usable)
+            _notes(X, complete, _owners(model)) if value is None else _masked(value, usable)
         )
     by_class = np.bincount(winners[usable], minlength=len(model.classes))
-    return columns, np.array([len(X), (~usable).sum(), outlier.sum(), *by_class])
+    n_gaps = (usable & ~complete).sum()
+    return columns, np.array([len(X), (~usable).sum(), outlier.sum(), n_gaps, *by_class])
+
+
+def _owners(model: AdaptedModel) -> list[str]:
+    """Return the column of each feature."""
+    if model.columns is None:
+        return list(model.feature_names)
+    return [column.name for column in model.columns.columns for _ in column.feature_names]
 
 
 def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
@@ -138,14 +163,14 @@ def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
     return pyarrow.array(values, mask=None if usable.all() else ~usable)
 
 
-def _notes(X: Array, usable: NDArray[np.bool_], features: Sequence[str]) -> Any:
+def _notes(X: Array, complete: NDArray[np.bool_], columns: Sequence[str]) -> Any:
     import pyarrow
 
-    if usable.all():
+    if complete.all():
         return pyarrow.nulls(len(X), pyarrow.string())
     notes: list[str | None] = [None] * len(X)
-    for row in np.flatnonzero(~usable):
+    for row in np.flatnonzero(~complete):
         place = int((~(np.abs(X[row]) <= LARGEST)).argmax())
         what = "no value" if np.isnan(X[row, place]) else "no usable value"
-        notes[row] = f"{what} in {features[place]}"
+        notes[row] = f"{what} in {columns[place]}"
     return pyarrow.array(notes, pyarrow.string())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mixda._core.errors import MixdaError
 from mixda.model import AdaptedModel
 from mixda.report import write_report
-from mixda.tables import PathArgument, note_dropped, open_table
+from mixda.tables import Columns, PathArgument, note_dropped, open_table
 
 
 def report_file(
@@ -24,7 +26,8 @@ def report_file(
     model : AdaptedModel
     output : path
     paths : path, pattern, folder, or a sequence of these, optional
-        Samples of the target. Rows with missing values are left out.
+        Samples of the target. Missing values are filled, see `AdaptedModel.gap_mixture`; rows are
+        left out if the model cannot fill them.
     label : str, optional
         Column of the true classes, for the confusion matrix.
 
@@ -36,12 +39,15 @@ def report_file(
         if label is not None:
             raise MixdaError(f"label {label!r} is a column of the data; give data (--data) too.")
         return write_report(model, Path(output))
-    samples = open_table(paths).read(list(model.feature_names), label, missing="drop")
+    encoding = model.columns or Columns.of_numbers(model.feature_names)
+    missing = "mixture" if model.accepts_gaps else "drop"
+    samples = open_table(paths).read(label=label, missing=missing, encoding=encoding)
     note_dropped(samples.dropped)
+    has_gaps = bool(np.isnan(samples.X).any())
     return write_report(
         model,
         Path(output),
-        samples.X,
+        model.gap_mixture().impute(samples.X) if has_gaps else samples.X,
         samples.y,
         row_numbers=samples.rows,
         n_dropped=sum(samples.dropped.values()),

@@ -1,0 +1,70 @@
+"""Missing values in the samples of an estimator: conditional means under a mixture of all rows.
+
+Methods that decide by the posterior of a mixture keep the gaps and integrate them out. All others
+see samples whose gaps are filled, in `fit` and in `predict` alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array
+from mixda.em import fit_mixture
+from mixda.estimators.encoders import Ids, sample_moments
+from mixda.mixture import Mixture
+
+_MAX_ROWS = 5000
+_MAX_COMPONENTS = 8
+_ROWS_PER_COMPONENT = 20
+_MIN_STD = 0.1  # of a standardized feature, as in `mixda.estimators.utils.std_floor`
+
+
+def fit_imputer(X: Array) -> Mixture:
+    r"""Return a mixture of the rows of all domains, whose conditional means fill the gaps of `X`.
+
+    It is fitted by expectation-maximization with the gaps integrated out, without looking at
+    classes or domains.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        With NaN for missing values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.estimators._gaps import fit_imputer
+    >>> X = np.repeat([[0.0, 1.0], [9.0, 7.0]], 20, axis=0)
+    >>> X[-1, 1] = np.nan
+    >>> fit_imputer(X).impute([[9.0, np.nan]]).round(6)
+    array([[9., 7.]])
+    """
+    empty = np.flatnonzero(np.isnan(X).all(axis=0))
+    if empty.size:
+        raise MixdaError(
+            f"feature {empty[0]} of X has no value in any row; leave it out, or fill it."
+        )
+    center, spread = sample_moments(X)
+    Z = (X - center) / spread
+    rows = Z
+    if len(Z) > _MAX_ROWS:
+        rows = Z[np.sort(np.random.default_rng(0).choice(len(Z), _MAX_ROWS, replace=False))]
+        if np.isnan(rows).all(axis=0).any():
+            rows = Z
+    n_components = max(1, min(_MAX_COMPONENTS, len(rows) // _ROWS_PER_COMPONENT))
+    mixture = fit_mixture(rows, n_components, min_std=_MIN_STD, tol=1e-3, random_state=0)
+    return replace(mixture.affine(-center / spread, 1.0 / spread), info={})
+
+
+def fill_empty_features(X: Array, ids: Ids, imputer: Mixture) -> Array:
+    """Fill only the features that have no value at all in a domain; keep all other gaps."""
+    filled: Array = X.copy()
+    for k in np.unique(ids):
+        rows = ids == k
+        empty = np.isnan(X[rows]).all(axis=0)
+        if empty.any():
+            filled[np.ix_(rows, empty)] = imputer.impute(X[rows])[:, empty]
+    return filled
