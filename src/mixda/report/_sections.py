@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def _committee(facts: Facts) -> Markup | None:
     if len(facts.experts) < 2:
         return None
     text = (
-        f"{facts.model.method} combines {len(facts.experts)} classifiers. The mixtures on this "
-        f"page are those of one of them ({cut(facts.experts[0], 40)})."
+        f"{facts.model.method} combines {len(facts.experts)} classifiers; their weights are under "
+        "Settings. The mixtures on this page are those of a single GMM-DaDiL."
     )
     return tag("p", text)
 
@@ -305,10 +306,31 @@ def settings(facts: Facts) -> Markup:
     ]
     candidates = () if model.trust is None else model.trust.candidates
     if candidates:
-        entries = [(str(c.get("name", "")), _format_setting(c.get("score"))) for c in candidates]
-        inside = tag("summary", "Candidates compared without target labels")
-        parts.append(tag("details", inside, table(["candidate", "score"], entries)))
+        parts.append(_members(candidates))
     return join(parts)
+
+
+def _members(candidates: Sequence[dict[str, Any]]) -> Markup:
+    """Return the members of a committee, heaviest first, with their left-out accuracy."""
+
+    def share(value: Any) -> str:
+        return percent(value) if isinstance(value, float) else ""
+
+    def rank(candidate: dict[str, Any]) -> tuple[bool, float]:
+        weight = candidate.get("weight")
+        return not candidate.get("chosen"), -weight if isinstance(weight, float) else 0.0
+
+    rows = [
+        (
+            str(c.get("name", "")),
+            share(c.get("weight")),
+            share(c.get("score")),
+            "best ordinary classifier" if c.get("reference") else "",
+        )
+        for c in sorted(candidates, key=rank)
+    ]
+    inside = tag("summary", "Members, their weights, and their accuracy on left-out sources")
+    return tag("details", inside, table(["member", "weight", "left-out accuracy", ""], rows))
 
 
 def _flatten(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, object]]:

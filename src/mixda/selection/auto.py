@@ -498,5 +498,5 @@ class AutoMSDA(MultiSourceClassifier):
             dictionary=shown.dictionary,
             plan=shown.plan,
             trust=self.trust_,
-            settings={**self._settings(), "experts": list(self.weights_), "weights": self.weights_},
+            settings={**self._settings(), "experts": list(self.weights_)},
         )
