@@ -11,6 +11,20 @@ import typer
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed, split_names
 from mixda._version import __version__
+from mixda.cli import _after
+from mixda.cli._options import (
+    Columns,
+    Components,
+    Data,
+    Domain,
+    Drop,
+    Json,
+    Label,
+    Missing,
+    Model,
+    Quiet,
+    Seed,
+)
 from mixda.cli._output import Output
 from mixda.estimators import COMMANDS
 
@@ -47,44 +61,6 @@ def command() -> Any:
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default that of the process; exceptions are left to the caller."""
     return int(command().main(arguments, prog_name="mixda", standalone_mode=False) or 0)
-
-
-Data = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DATA", help="Files (csv, parquet, npz, npy), folders or quoted patterns."
-    ),
-]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the classes.")]
-Domain = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the domain names.")]
-Components = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N|bic",
-        help="Number of components, per class if there are classes; bic chooses it.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", help="Feature columns, comma-separated; default: all numeric columns."
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns to leave out, comma-separated."),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
-        metavar="error|drop",
-        help="What to do with rows that have missing values.",
-        autocompletion=lambda: ["error", "drop"],
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def _version(asked: bool) -> None:
@@ -296,7 +272,7 @@ def adapt(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")],
+    model: Model,
     data: Data,
     output: Annotated[
         Path,
@@ -348,7 +324,7 @@ def predict(
 
 
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")],
+    model: Model,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="REPORT.html", help="Output file.")
     ],
@@ -440,6 +416,8 @@ _EXAMPLES: dict[Any, tuple[str, ...]] = {
     ),
     predict: ("mixda predict plant.mixda 'new/*.parquet' --keep serial -o predictions.csv",),
     report: ("mixda report plant.mixda --data plant.csv -o report.html",),
+    _after.monitor: ("mixda monitor plant.mixda 'august/*.csv' || echo 'look at plant'",),
+    _after.update: ("mixda update plant.mixda 'august/*.csv' -o plant-august.mixda",),
     info: ("mixda info plant.mixda",),
     demo: ("mixda demo --out demo",),
 }

@@ -20,6 +20,8 @@ from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
 from mixda.mixture import Mixture, frozen
+from mixda.model._checks import check_dictionary, check_reference
+from mixda.model._reference import Reference
 from mixda.model._trust import Trust
 from mixda.rules import FORMER_NAMES, RULES, Rule
 
@@ -97,6 +99,8 @@ class AdaptedModel:
     settings : dict
         JSON: parameters, seed, versions, date. For a committee also its experts; mixtures,
         dictionary and plan are those of the first.
+    reference : Reference or None
+        Summary of the target's rows, see `with_reference`.
 
     Examples
     --------
@@ -126,6 +130,7 @@ class AdaptedModel:
     novelty_threshold: float = -np.inf
     trust: Trust | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    reference: Reference | None = None
 
     def __post_init__(self) -> None:
         names = tuple(str(name) for name in self.feature_names)
@@ -183,6 +188,17 @@ class AdaptedModel:
     def novelty(self, X: Any) -> NDArray[np.bool_]:
         """Return `outliers`, under an earlier name."""
         return self.outliers(X)
+
+    def with_reference(self, X: Any) -> AdaptedModel:
+        """Return the model with a summary of `X`, the rows of the target.
+
+        `mixda.monitoring.monitor` compares new rows with it: quantiles of each column, the number
+        of rows of each class, the rate of outliers and the mean confidence. The command line does
+        this for each model. `X` as in `predict_proba`.
+        """
+        X = self.samples(X)
+        reference = Reference.from_rows(X, self.predict_proba(X), self.outliers(X))
+        return replace(self, reference=reference)
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
@@ -283,7 +299,9 @@ class AdaptedModel:
                     f"{encoded.shape[1]}."
                 )
         if self.dictionary is not None:
-            _check_dictionary(self.dictionary)
+            check_dictionary(self.dictionary)
+        if self.reference is not None:
+            check_reference(self.reference, rows.shape[1], len(self.classes))
 
 
 def load(path: str | Path) -> Mixture | AdaptedModel:
@@ -346,7 +364,7 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n_features))
 
 
-_KINDS = (*RULES, Mixture, Dictionary, History, Domain, AdaptedModel)
+_KINDS = (*RULES, Mixture, Dictionary, History, Domain, Reference, AdaptedModel)
 
 
 def _renamed(tree: Any) -> Any:
@@ -369,22 +387,3 @@ def _largest_density(mixtures: Sequence[Mixture], Z: Array) -> Array:
     for p in mixtures[1:]:
         np.maximum(largest, p.log_prob(Z), out=largest)
     return largest
-
-
-def _check_dictionary(dictionary: Dictionary) -> None:
-    """Reject the dictionary of a forged file; a learned one is correct by construction."""
-    coordinates, alignments = dictionary.coordinates, dictionary.alignments
-    sizes = {atom.n_components for atom in dictionary.atoms}
-    labeled = all(atom.is_labeled for atom in dictionary.atoms)
-    shape = (len(coordinates), len(dictionary.atoms), max(sizes, default=0))
-    if (
-        not labeled
-        or len(sizes) != 1
-        or coordinates.shape != shape[:2]
-        or alignments.shape != shape
-        or alignments.dtype.kind not in "iu"
-        or alignments.min() < 0
-        or alignments.max() >= shape[2]
-        or not isinstance(dictionary.history, History)
-    ):
-        raise MixdaError("the parts of the dictionary do not fit together.")

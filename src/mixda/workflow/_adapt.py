@@ -115,7 +115,10 @@ def adapt_files(
     )
     names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
-    return model if names is None else replace(model, feature_names=tuple(names))
+    if names is not None:
+        model = replace(model, feature_names=tuple(names))
+    rows = inputs.target
+    return model if isinstance(rows, Mixture) else model.with_reference(rows.X)
 
 
 def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:

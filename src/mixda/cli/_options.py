@@ -1,0 +1,46 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA", help="Files (csv, parquet, npz, npy), folders or quoted patterns."
+    ),
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the classes.")]
+Domain = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the domain names.")]
+Components = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|bic",
+        help="Number of components, per class if there are classes; bic chooses it.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS", help="Feature columns, comma-separated; default: all numeric columns."
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Columns to leave out, comma-separated."),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="error|drop",
+        help="What to do with rows that have missing values.",
+        autocompletion=lambda: ["error", "drop"],
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")]
