@@ -108,9 +108,9 @@ plt.show()
 #    rng)`, which returns the labeled target mixture. It then also works on `.gmm` files.
 # 2. Add one line to the list in `src/mixda/estimators/_registry.py`. The `mixda` namespace, the
 #    command line and the benchmarks read this list.
-# 3. Run the contract tests, `pytest tests/estimators`. They run scikit-learn's estimator checks,
-#    test SKADA compatibility, saving and loading, and check that target labels are never used.
-#    Then add tests against a known answer.
+# 3. Run the contract test, `pytest tests/estimators/test_contract.py`. It runs scikit-learn's
+#    estimator checks, tests SKADA compatibility, saving and loading, and checks that target labels
+#    are never used. Then add tests against a known answer.
 # 4. List the class in `docs/api.rst` and mention it in `CHANGELOG.md`.
 #
-# The class above passes these checks: `tests/test_examples.py` runs them.
+# The class above passes the contract: `tests/test_examples.py` checks it.

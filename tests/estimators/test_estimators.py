@@ -14,14 +14,14 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mixda import Mixture, barycenter, datasets, fit_labeled_mixture, smw2
+from mixda import MixdaError, Mixture, barycenter, datasets, fit_labeled_mixture, smw2
 from mixda.estimators import GMMWBT, WBT, DaDiL, DomainEncoder, GMMDaDiL, MLPEncoder, SourceOnly
 
 ESTIMATORS = [GMMWBT, GMMDaDiL]
 both = pytest.mark.parametrize("Estimator", ESTIMATORS)
 
 
-@parametrize_with_checks([GMMWBT(), GMMDaDiL(), MLPEncoder((8, 4), max_iter=20)])
+@parametrize_with_checks([MLPEncoder((8, 4), max_iter=20)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -50,7 +50,7 @@ def small(Estimator, **parameters):
 @both
 @pytest.mark.parametrize("scale", ["domain", "sources", None])
 @pytest.mark.parametrize("encoder", [None, "lda", "mlp"])
-def test_adapts_where_the_sources_alone_fail(task, Estimator, scale, encoder):
+def test_adapts(task, Estimator, scale, encoder):
     X, y, ids = task
     target = ids < 0
     source_only = LogisticRegression(max_iter=1000).fit(X[~target], y[~target])
@@ -65,29 +65,7 @@ def test_adapts_where_the_sources_alone_fail(task, Estimator, scale, encoder):
 
 
 @both
-@pytest.mark.parametrize("kind", ["shuffled", "nan", "constant", "strings", "objects", "new class"])
-def test_target_labels_are_never_read(task, Estimator, kind):
-    X, y, ids = task
-    target = ids < 0
-    others = {
-        "shuffled": np.where(target, np.random.default_rng(1).permutation(y), y),
-        "nan": np.where(target, np.nan, y),
-        "constant": np.where(target, -1, y),
-        "strings": ["?" if hidden else int(label) for label, hidden in zip(y, target, strict=True)],
-        "objects": np.array(
-            [object() if h else int(v) for v, h in zip(y, target, strict=True)], dtype=object
-        ),
-        "new class": np.where(target, 99, y),
-    }
-    reference = small(Estimator, encoder="lda").fit(X, y, sample_domain=ids)
-    other = small(Estimator, encoder="lda").fit(X, others[kind], sample_domain=ids)
-    assert np.array_equal(reference.predict_proba(X), other.predict_proba(X))
-    assert np.array_equal(reference.predict(X), other.predict(X))
-    assert other.classes_.tolist() == [0, 1, 2]
-
-
-@both
-def test_without_a_target_it_is_the_labeled_mixture_of_the_samples(task, Estimator):
+def test_without_target(task, Estimator):
     X, y, ids = task
     source = ids == 0
     model = small(Estimator, scale=None, classifier="map").fit(X[source], y[source])
@@ -97,7 +75,7 @@ def test_without_a_target_it_is_the_labeled_mixture_of_the_samples(task, Estimat
     assert not hasattr(model, "dictionary_")
 
 
-def test_gmm_wbt_is_a_barycenter_moved_onto_the_target(task):
+def test_wbt_moves_a_barycenter(task):
     X, y, ids = task
     model = small(GMMWBT).fit(X, y, sample_domain=ids)
     b = barycenter(model.source_mixtures_).mixture
@@ -109,7 +87,7 @@ def test_gmm_wbt_is_a_barycenter_moved_onto_the_target(task):
     assert np.array_equal(model.target_mixture_.labels, b.labels)
 
 
-def test_gmm_dadil_classifies_with_its_reconstruction_of_the_target(task):
+def test_dadil_reconstructs(task):
     X, y, ids = task
     seen = []
     model = small(GMMDaDiL, n_iter=5, callback=seen.append).fit(X, y, sample_domain=ids)
@@ -120,9 +98,7 @@ def test_gmm_dadil_classifies_with_its_reconstruction_of_the_target(task):
 
 @both
 @pytest.mark.parametrize("classifier", [LogisticRegression(), RidgeClassifier()])
-def test_any_classifier_can_be_trained_on_samples_of_the_target_mixture(
-    task, Estimator, classifier
-):
+def test_any_classifier(task, Estimator, classifier):
     X, y, ids = task
     names = np.array(["ball", "inner", "outer"])[y]
     model = small(Estimator, classifier=classifier, n_samples=300).fit(X, names, sample_domain=ids)
@@ -132,26 +108,7 @@ def test_any_classifier_can_be_trained_on_samples_of_the_target_mixture(
 
 
 @both
-@pytest.mark.parametrize(
-    "names",
-    [
-        np.array(["ball", "inner", "outer"]),
-        np.array(["ball", "inner", "outer"], dtype=object),
-        np.array([-1, 7, 40]),
-        np.array([0.0, 1.0, 2.0]),
-    ],
-)
-def test_names_of_classes_only_name(task, Estimator, names):
-    X, y, ids = task
-    plain = small(Estimator).fit(X, y, sample_domain=ids)
-    named = small(Estimator).fit(X, names[y], sample_domain=ids)
-    assert np.array_equal(named.classes_, names)
-    assert np.array_equal(named.predict(X), names[plain.predict(X)])
-    assert np.array_equal(named.predict_proba(X), plain.predict_proba(X))
-
-
-@both
-def test_pandas_in_and_the_same_out(task, Estimator):
+def test_pandas(task, Estimator):
     pd = pytest.importorskip("pandas")
     X, y, ids = task
     frame = pd.DataFrame(X, columns=["speed", "load", "heat"], index=np.arange(len(X)) + 1000)
@@ -162,12 +119,12 @@ def test_pandas_in_and_the_same_out(task, Estimator):
     assert model.feature_names_in_.tolist() == ["speed", "load", "heat"]
     plain = small(Estimator, encoder="lda").fit(X, y, sample_domain=ids)
     assert np.array_equal(model.predict(frame), plain.predict(X))
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(MixdaError, match="feature names"):
         model.predict(frame[["load", "speed", "heat"]])
 
 
 @both
-def test_same_seed_same_model_and_pickles_and_clones_agree(task, Estimator):
+def test_copies_with_an_encoder(task, Estimator):
     X, y, ids = task
     model = Estimator(n_components=2, encoder=MLPEncoder((8,), max_iter=5), random_state=3)
     model.set_params(encoder__random_state=1)
@@ -179,7 +136,7 @@ def test_same_seed_same_model_and_pickles_and_clones_agree(task, Estimator):
 
 
 @both
-def test_mlp_by_name_follows_the_random_state(task, Estimator):
+def test_mlp_is_seeded(task, Estimator):
     X, y, ids = task
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -189,7 +146,7 @@ def test_mlp_by_name_follows_the_random_state(task, Estimator):
 
 
 @both
-def test_a_class_may_be_absent_from_a_source_or_have_one_sample(task, Estimator):
+def test_rare_classes(task, Estimator):
     X, y, ids = task
     kept = ~((ids == 0) & (y == 1))
     single = np.flatnonzero((ids == 1) & (y == 2))[1:]
@@ -201,7 +158,7 @@ def test_a_class_may_be_absent_from_a_source_or_have_one_sample(task, Estimator)
 
 
 @both
-def test_constant_features_duplicates_and_few_target_rows(task, Estimator):
+def test_degenerate_data(task, Estimator):
     X, y, ids = task
     X = np.column_stack([X, np.full(len(X), 7.0)])
     rows = np.concatenate([np.repeat(np.flatnonzero(ids >= 0), 2), np.flatnonzero(ids < 0)[:2]])
@@ -210,7 +167,7 @@ def test_constant_features_duplicates_and_few_target_rows(task, Estimator):
     assert model.unlabeled_mixture_.n_components == 2  # more components than samples: limited
 
 
-def test_domain_ids_decide_the_role_only(task):
+def test_domain_ids(task):
     X, y, ids = task
     model = small(GMMWBT).fit(X, y, sample_domain=ids)
     renamed = np.select([ids == 0, ids == 1, ids == 2], [3, 10, 90], -7).astype(float)
@@ -222,12 +179,12 @@ def test_domain_ids_decide_the_role_only(task):
 
 
 @both
-def test_rows_of_sources_are_standardized_as_their_own(task, Estimator):
+def test_rows_of_sources(task, Estimator):
     X, y, ids = task
     model = small(Estimator, scale="domain").fit(X, y, sample_domain=ids)
     assert model.score(X, y, sample_domain=ids) >= 0.99
     assert model.score(X[ids < 0], y[ids < 0]) == model.score(X[ids < 0], y[ids < 0], None, -1)
-    with pytest.raises(ValueError, match="allow_source is False"):
+    with pytest.raises(MixdaError, match="allow_source is False"):
         model.predict(X, sample_domain=ids, allow_source=False)
 
 
@@ -238,8 +195,8 @@ BAD = {
     "lengths": (lambda X, y, i: (X, y[:-1], i), "inconsistent numbers of samples"),
     "empty": (lambda X, y, i: (X[:0], y[:0], i[:0]), "0 sample"),
     "one class": (lambda X, y, i: (X, np.where(i >= 0, 1, y), i), "one class only"),
-    "no source": (lambda X, y, i: (X, y, -1 - abs(i)), "names no source"),
-    "no target": (lambda X, y, i: (X, y, abs(i)), "names no target"),
+    "no source": (lambda X, y, i: (X, y, -1 - abs(i)), "sample_domain has no source"),
+    "no target": (lambda X, y, i: (X, y, abs(i)), "sample_domain has no target"),
     "unlabeled row": (lambda X, y, i: (X, np.where(i == 1, np.nan, y), i), "in domain 1"),
     "None": (
         lambda X, y, i: (X, [None if k == 2 else v for v, k in zip(y, i, strict=True)], i),
@@ -262,9 +219,9 @@ BAD = {
 
 @both
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_data_get_a_sentence(task, Estimator, kind):
+def test_bad_data(task, Estimator, kind):
     spoil, message = BAD[kind]
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         small(Estimator).fit(*spoil(*task))
 
 
@@ -285,21 +242,14 @@ def test_bad_data_get_a_sentence(task, Estimator, kind):
         ({"random_state": "a"}, "random_state must be"),
     ],
 )
-def test_bad_parameters_get_a_sentence(task, Estimator, parameters, message):
+def test_bad_parameters(task, Estimator, parameters, message):
     X, y, ids = task
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(MixdaError, match=message):
         Estimator(**parameters).fit(X, y, sample_domain=ids)
 
 
-def test_predicting_with_other_columns_is_an_error(task):
-    X, y, ids = task
-    model = small(GMMWBT).fit(X, y, sample_domain=ids)
-    with pytest.raises(ValueError, match="expecting 3 features"):
-        model.predict(X[:, :2])
-
-
 @pytest.mark.parametrize("scale", ["domain", "sources"])
-def test_scaling_is_that_of_scikit_learn(task, scale):
+def test_scaling(task, scale):
     X, y, ids = task
     encoder = DomainEncoder(scale, None)
     Z = encoder.fit_transform(X, y[ids >= 0], ids)
@@ -310,7 +260,7 @@ def test_scaling_is_that_of_scikit_learn(task, scale):
     assert np.array_equal(encoder.transform(X[ids < 0]), Z[ids < 0])
 
 
-def test_encoders_are_fitted_on_the_sources(task):
+def test_encoders(task):
     X, y, ids = task
     source = ids >= 0
     Z = DomainEncoder(None, "lda").fit_transform(X, y[source], ids)
@@ -320,7 +270,7 @@ def test_encoders_are_fitted_on_the_sources(task):
     assert np.allclose(Z, PCA(2).fit(X[source]).transform(X))
 
 
-def test_mlp_features_are_what_the_last_layer_of_the_network_sees(task):
+def test_mlp_features(task):
     X, y, _ = task
     encoder = MLPEncoder((16, 8), max_iter=20, random_state=0).fit(X, y)
     network = encoder.network_
@@ -330,7 +280,7 @@ def test_mlp_features_are_what_the_last_layer_of_the_network_sees(task):
 
 
 @both
-def test_shifted_toy_is_as_good_as_target_labels_allow(Estimator):
+def test_shifted_toy(Estimator):
     task = datasets.make_shifted_toy(random_state=2).as_task()
     source = task.sample_domain > 0
     source_only = LogisticRegression().fit(task.X[source], task.y[source])
@@ -343,7 +293,7 @@ def test_shifted_toy_is_as_good_as_target_labels_allow(Estimator):
 @pytest.mark.skipif("MIXDA_DATA" not in os.environ, reason="MIXDA_DATA names no folder")
 @pytest.mark.parametrize("target", ["1797 rpm", "1772 rpm", "1730 rpm"])
 @both
-def test_cwru_spectra_with_mlp_features(Estimator, target):
+def test_cwru(Estimator, target):
     task = datasets.load_cwru().as_task(target)
     model = Estimator(encoder="mlp", random_state=0)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
@@ -360,7 +310,7 @@ def _small_task(scale=1.0, offset=0.0):
 
 @pytest.mark.parametrize("estimator", [GMMWBT, GMMDaDiL])
 @pytest.mark.parametrize(("scale", "offset"), [(1e-12, 0.0), (1e20, 0.0), (1.0, 1e8)])
-def test_predictions_do_not_depend_on_unit_and_origin(estimator, scale, offset):
+def test_unit_and_origin(estimator, scale, offset):
     X, y, ids = _small_task()
     expected = estimator(random_state=0).fit(X, y, sample_domain=ids).predict(X)
     X, y, ids = _small_task(scale, offset)
@@ -369,26 +319,29 @@ def test_predictions_do_not_depend_on_unit_and_origin(estimator, scale, offset):
     assert found.score(X[ids < 0], y[ids < 0]) == 1.0
 
 
-def test_numbers_whose_powers_overflow_are_refused():
+def test_overflow():
     X, y, ids = _small_task()
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(MixdaError, match="rescale"):
         GMMWBT().fit(X * 1e160, y, sample_domain=ids)
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(MixdaError, match="rescale"):
         GMMWBT().fit(X, y, sample_domain=ids).predict(X * 1e160)
 
 
-def test_an_encoder_that_fails_on_constant_features_says_so():
+def test_encoder_fails():
     X, y, ids = _small_task()
-    with pytest.raises(ValueError, match="encoder could not be fitted"):
+    with pytest.raises(MixdaError, match="encoder could not be fitted"):
         GMMWBT(encoder="lda").fit(np.ones_like(X), y, sample_domain=ids)
+    rows = [0, 1, *np.flatnonzero(ids < 0)]
+    with pytest.raises(MixdaError, match="encoder could not be fitted"):
+        GMMWBT(encoder="lda").fit(X[rows], y[rows], sample_domain=ids[rows])
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_infinite_classes_and_endless_ids_are_refused():
+def test_infinite_classes_and_ids():
     X, y, ids = _small_task()
-    with pytest.raises(ValueError, match="infinity"):
+    with pytest.raises(MixdaError, match="infinity"):
         GMMWBT().fit(X, np.where(y == 0, np.inf, 1.0), sample_domain=ids)
-    with pytest.raises(ValueError, match="sample_domain must be integers"):
+    with pytest.raises(MixdaError, match="sample_domain must be integers"):
         GMMWBT().fit(X, y, sample_domain=np.where(ids < 0, -1e30, 1e30))
 
 
@@ -405,7 +358,7 @@ def test_infinite_classes_and_endless_ids_are_refused():
     ids=str,
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_no_source_need_have_all_classes(model, seed):
+def test_incomplete_sources(model, seed):
     rng = np.random.default_rng(seed)
     centers, classes = 6.0 * np.array([[0, 0], [1, 0], [0, 1]]), np.repeat(np.arange(3), 40)
 
@@ -419,7 +372,7 @@ def test_no_source_need_have_all_classes(model, seed):
     assert fitted.score(X[-120:], classes) > 0.95
 
 
-def test_one_hot_source_weights_give_that_source():
+def test_one_hot_source_weights():
     task = datasets.make_shifted_toy(random_state=2).as_task()
     model = GMMWBT(source_weights=[0, 1, 0], random_state=0)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
@@ -436,14 +389,14 @@ def test_one_hot_source_weights_give_that_source():
     ],
     ids=["samples", "mixture", "encoder"],
 )
-def test_the_seed_reaches_classifiers_and_encoders(task, model):
+def test_seed_reaches_all(task, model):
     X, y, ids = task
     seeded = clone(model).set_params(random_state=3)
     first, again = (clone(seeded).fit(X, y, sample_domain=ids) for _ in range(2))
     assert np.array_equal(first.predict_proba(X[ids < 0]), again.predict_proba(X[ids < 0]))
 
 
-def test_whitened_components_without_variance_can_be_kept(task):
+def test_whitened_encoder(task):
     X, y, ids = task
     X = np.hstack([X, X[:, :1]])  # of less than full rank
     model = SourceOnly(encoder=PCA(whiten=True)).fit(X, y, sample_domain=ids)

@@ -186,7 +186,7 @@ def test_the_stream_goes_on_after_it():
 @pytest.mark.parametrize(
     ("parameters", "sources", "target", "sentence"),
     [
-        ({"encoder": "lda"}, SITES, HALL, "encoder is learned from samples"),
+        ({"encoder": "lda"}, SITES, HALL, "encoder needs samples"),
         ({}, [], HALL, "at least one source"),
         ({}, [HALL], HALL, "source 0 has no labels"),
         ({}, ["site"], HALL, "a Mixture is needed, got str"),
@@ -213,7 +213,7 @@ def test_mistakes_are_answered_in_a_sentence(parameters, sources, target, senten
 
 
 def test_samples_cannot_be_sent_without_samples():
-    with pytest.raises(ValueError, match="route='samples' sends samples"):
+    with pytest.raises(ValueError, match="route='samples' needs samples"):
         GMMOTDA("samples").fit_mixtures(SITES, HALL)
 
 
@@ -241,3 +241,30 @@ def test_the_class_prior_holds_for_given_mixtures_too(kind):
     np.testing.assert_allclose(used.weights, even.weights, rtol=1e-12)
     (kept,) = kind(class_prior="empirical").fit_mixtures([given], target).source_mixtures_
     assert kept.weights.tolist() == given.weights.tolist()
+
+
+@pytest.mark.parametrize("scale", ["auto", None])
+def test_domain_mixture(scale):
+    """A labeled mixture in raw units; constant features have no spread, units do not matter."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["ok", "worn"], 40)
+    X = rng.normal(size=(80, 3)) + 5.0 * (y == "worn")[:, None]
+    X[:, 2] = 7.0
+    model = GMMWBT(n_components=1, scale=scale, random_state=0)
+    p = model.domain_mixture(X, y)
+    np.testing.assert_allclose(p.means, [X[y == k].mean(axis=0) for k in ("ok", "worn")])
+    np.testing.assert_allclose(p.stds, [X[y == k].std(axis=0) for k in ("ok", "worn")], atol=1e-12)
+    assert p.classes.tolist() == ["ok", "worn"]
+    assert p.info["n_samples"] == 80
+    assert model.domain_mixture(X, sources=[p]).n_components == 2
+    if scale is not None:  # mixed units: fitted as if they were alike
+        unit = np.array([1.0, 1e6, 1.0])
+        np.testing.assert_allclose(model.domain_mixture(X * unit, y).stds, p.stds * unit)
+
+
+def test_domain_mixture_floor():
+    X = np.random.default_rng(0).normal(scale=3.0, size=(200, 1))
+    floors = {None: 6.0, "auto": 6.0 * X.std()}  # `min_std` is in the encoded space
+    for scale, floor in floors.items():
+        p = GMMWBT(target_components=5, min_std=6.0, scale=scale).domain_mixture(X)
+        np.testing.assert_allclose(p.stds, floor)

@@ -1,13 +1,11 @@
-"""The estimators inside SKADA: its pipelines, splitters and scorers, as they are."""
+"""All splitters and scorers of SKADA with one method; test_contract has all methods."""
 
 import numpy as np
 import pytest
 from sklearn.model_selection import cross_validate
 from sklearn.preprocessing import StandardScaler
 
-from mixda.estimators import GMMWBT, GMMDaDiL
-
-both = pytest.mark.parametrize("Estimator", [GMMWBT, GMMDaDiL])
+from mixda.estimators import GMMWBT
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,38 +33,20 @@ def dataset():
     return np.concatenate(X), np.array(y), np.array(ids)
 
 
-def model(Estimator):
-    few = {"n_iter": 20} if Estimator is GMMDaDiL else {}
-    return Estimator(n_components=1, random_state=0, **few)
+def model():
+    return GMMWBT(n_components=1, random_state=0)
 
 
-@both
-def test_pipeline(skada, dataset, Estimator):
-    X, y, ids = dataset
-    pipeline = skada.make_da_pipeline(StandardScaler(), model(Estimator))
-    masked = np.where(ids < 0, -1, y)
-    pipeline.fit(X, masked, sample_domain=ids)
-    target = ids < 0
-    assert pipeline.score(X[target], y[target], sample_domain=ids[target]) >= 0.99
-    alone = model(Estimator).fit(StandardScaler().fit_transform(X), masked, ids)
-    expected = alone.predict(StandardScaler().fit_transform(X)[target])
-    assert np.array_equal(pipeline.predict(X[target], sample_domain=ids[target]), expected)
-    assert np.array_equal(pipeline.predict(X[target]), expected)
-    proba = pipeline.predict_proba(X, sample_domain=ids, allow_source=True)
-    assert proba.shape == (len(X), 2)
-
-
-@both
 @pytest.mark.parametrize(
     "splitter",
     ["SourceTargetShuffleSplit", "DomainShuffleSplit", "StratifiedDomainShuffleSplit"],
 )
-def test_splitters_with_the_supervised_scorer(skada, dataset, Estimator, splitter):
+def test_splitters(skada, dataset, splitter):
     from skada import metrics, model_selection
 
     X, y, ids = dataset
     scores = cross_validate(
-        skada.make_da_pipeline(StandardScaler(), model(Estimator)),
+        skada.make_da_pipeline(StandardScaler(), model()),
         X,
         np.where(ids < 0, -1, y),
         params={"sample_domain": ids, "target_labels": y},
@@ -77,15 +57,14 @@ def test_splitters_with_the_supervised_scorer(skada, dataset, Estimator, splitte
     assert (scores >= 0.95).all()
 
 
-@both
-def test_leave_one_domain_out(skada, dataset, Estimator):
+def test_leave_one_domain_out(skada, dataset):
     from skada.metrics import SupervisedScorer
     from skada.model_selection import LeaveOneDomainOut
 
     X, y, ids = dataset
     ids = np.concatenate([np.abs(ids), -np.abs(ids)])  # every domain as source and as target
     scores = cross_validate(
-        model(Estimator),
+        model(),
         np.concatenate([X, X]),
         np.concatenate([y, np.full_like(y, -1)]),
         params={"sample_domain": ids, "target_labels": np.concatenate([y, y])},
@@ -97,7 +76,6 @@ def test_leave_one_domain_out(skada, dataset, Estimator):
     assert (scores >= 0.95).all()
 
 
-@both
 @pytest.mark.parametrize(
     "scorer",
     [
@@ -108,13 +86,13 @@ def test_leave_one_domain_out(skada, dataset, Estimator):
         "CircularValidation",
     ],
 )
-def test_scorers_without_target_labels(skada, dataset, Estimator, scorer):
+def test_scorers(skada, dataset, scorer):
     from skada import metrics
     from skada.model_selection import SourceTargetShuffleSplit
 
     X, y, ids = dataset
     scores = cross_validate(
-        skada.make_da_pipeline(StandardScaler(), model(Estimator)),
+        skada.make_da_pipeline(StandardScaler(), model()),
         X,
         np.where(ids < 0, -1, y),
         params={"sample_domain": ids},

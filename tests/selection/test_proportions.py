@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mixda import AutoMSDA, SourceOnly
-from mixda.selection.proportions import compare_to_sources
+from mixda.selection.proportions import diagnose_shift
 
 N_CLASSES = 3
 
@@ -33,7 +33,7 @@ def sources():
 def test_only_a_change_of_proportions_is_one(sources, shares, shift, expected):
     rng = np.random.default_rng(1)
     target, _ = make(rng, shares, shift=shift)
-    assert compare_to_sources(sources, target, N_CLASSES, rng).only_proportions is expected
+    assert diagnose_shift(sources, target, N_CLASSES, rng).only_proportions is expected
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -46,12 +46,12 @@ def test_classes_that_overlap_are_no_shift(seed):
         return rng.normal(size=(n, 3)) + np.outer(2.5 * codes + shift, [1, 0, 0]), codes
 
     sources = [draw(0.5), draw(0.5)]
-    likeness = compare_to_sources(sources, draw(0.02)[0], 2, rng)
+    likeness = diagnose_shift(sources, draw(0.02)[0], 2, rng)
     assert likeness.only_proportions
     assert likeness.confidence < 0.92
     assert likeness.confidence == pytest.approx(likeness.usual, abs=0.02)
-    assert not compare_to_sources(sources, draw(0.5)[0], 2, rng).only_proportions
-    assert not compare_to_sources(sources, draw(0.02, shift=1.25)[0], 2, rng).only_proportions
+    assert not diagnose_shift(sources, draw(0.5)[0], 2, rng).only_proportions
+    assert not diagnose_shift(sources, draw(0.02, shift=1.25)[0], 2, rng).only_proportions
 
 
 def test_a_class_that_is_easy_does_not_set_the_measure():
@@ -64,7 +64,7 @@ def test_a_class_that_is_easy_does_not_set_the_measure():
         return places[codes] + rng.normal(size=(n, 2)), codes
 
     sources = [draw((0.25, 0.25, 0.5)), draw((0.25, 0.25, 0.5))]
-    likeness = compare_to_sources(sources, draw((0.5, 0.5, 0.0))[0], 3, rng)
+    likeness = diagnose_shift(sources, draw((0.5, 0.5, 0.0))[0], 3, rng)
     assert likeness.confidence < 0.87  # it is 0.92 on the sources
     assert likeness.only_proportions
 
@@ -82,20 +82,20 @@ def test_a_target_like_one_of_unequal_sources_is_typical():
     sources = [draw(codes, 0.0, 0.5), draw(codes, 20.0, 2.0)]
     for place, spread in ((0.0, 0.5), (20.0, 2.0)):
         target, _ = draw(np.zeros(200, dtype=int), place, spread)
-        likeness = compare_to_sources(sources, target, 2, rng)
+        likeness = diagnose_shift(sources, target, 2, rng)
         assert likeness.typicality == pytest.approx(0.5, abs=0.1)
 
 
 def test_sources_of_one_row_say_nothing():
     rng = np.random.default_rng(0)
     sources = [(np.zeros((1, 2)), np.array([0])), (np.ones((1, 2)), np.array([1]))]
-    assert not compare_to_sources(sources, np.zeros((9, 2)), 2, rng).only_proportions
+    assert not diagnose_shift(sources, np.zeros((9, 2)), 2, rng).only_proportions
 
 
 def test_the_same_distribution_has_a_typicality_of_one_half_and_its_true_skew(sources):
     rng = np.random.default_rng(2)
     target, codes = make(rng, (0.8, 0.2, 0.0), n=600)
-    likeness = compare_to_sources(sources, target, N_CLASSES, rng)
+    likeness = diagnose_shift(sources, target, N_CLASSES, rng)
     shares = np.mean([np.bincount(c, minlength=N_CLASSES) / len(c) for _, c in sources], axis=0)
     truth = 0.5 * np.abs(np.bincount(codes, minlength=N_CLASSES) / 600 - shares).sum()
     assert likeness.typicality == pytest.approx(0.5, abs=0.08)

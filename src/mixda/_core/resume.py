@@ -21,7 +21,7 @@ from mixda._core.typing import PathArgument
 T = TypeVar("T")
 Folder = PathArgument
 
-_CACHE_FILE = re.compile(r"[0-9a-f]{64}\.(gmm|dictionary)")
+_CACHE_FILE = re.compile(r"[0-9a-f]{64}\.(gmm|dictionary|trial)")
 
 
 def fingerprint(arrays: Iterable[Any], settings: Any) -> str:

@@ -21,7 +21,7 @@ from mixda.benchmark._summary import (
 )
 from mixda.benchmark._tables import compare, table
 
-Table = ResultTable  # the name before 0.2
+Table = ResultTable  # former name, kept for scripts
 
 __all__ = [
     "ABLATIONS",

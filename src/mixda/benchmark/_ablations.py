@@ -1,6 +1,6 @@
-"""The ablations of section 4.3 as lists of cells: lighter, better, faster, trajectories.
+"""The cells of the ablations of section 4.3: lighter, better, faster, trajectories.
 
-The first two vary what a dictionary is made of, the third how long it takes, the last follows it.
+The first two vary the dictionary, the third measures time, the last records the iterations.
 """
 
 from __future__ import annotations
@@ -25,20 +25,26 @@ _BATCHES = (1, 2, 4, 8)  # M of figure 5 (c)
 _SPEED_ITERATIONS = 50
 _EXPERIMENTS = {"better": "interpolation", "trajectories": "trajectory"}
 
-# lengths of the runs and kinds of steps, which a user may change: faster and trajectories take the
-# same kind of steps on both sides, Adam's, as in the paper
-_START: dict[tuple[str, str], dict[str, Any]] = {
+# Defaults that a user may change. As in the paper, faster and trajectories use Adam for both
+# methods.
+_DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {
     ("faster", "GMMDaDiL"): {"optimizer": "adam", "n_iter": _SPEED_ITERATIONS, "tol": -1.0},
     ("faster", "DaDiL-R"): {"n_epochs": _SPEED_ITERATIONS},
     ("trajectories", "GMMDaDiL"): {"optimizer": "adam"},
 }
-# what makes the ablation what it is
+# Settings that define the ablation
 _FIXED: dict[tuple[str, str], dict[str, Any]] = {
     ("better", "GMMDaDiL"): {"n_atoms": 2},
     ("trajectories", "GMMDaDiL"): {"n_atoms": 2, "n_iter": N_ITERATIONS, "tol": -1.0},
     ("trajectories", "DaDiL-R"): {"n_atoms": 2, "n_epochs": N_ITERATIONS},
 }
-_TRACED = ("batch_size", "beta", "init", "learning_rate", "n_points")  # of DaDiL's dictionary
+_TRACED = (
+    "batch_size",
+    "beta",
+    "init",
+    "learning_rate",
+    "n_points",
+)  # settings of DaDiL that trajectories use
 
 
 def ablation_cells(
@@ -49,24 +55,26 @@ def ablation_cells(
     seeds: int,
     settings: Mapping[str, Mapping[str, Any]],
 ) -> list[Cell]:
-    """Return the cells of an ablation on one target, the first of those given.
+    """Return the cells of an ablation on the first of the targets.
 
     Parameters
     ----------
     base : Cell
-        Whose suite names the ablation.
+        Its suite is the name of the ablation.
     data : DomainDataset
     targets : sequence of str
     methods : sequence of str, optional
-        Some of the ablation's own.
+        A subset of the methods of the ablation.
     seeds : int
     settings : dict of dict
-        By method; they win over those of the ablation. What it varies or needs is refused.
+        By method; they override the defaults of the ablation, but not what it varies or fixes.
     """
     suite, known = base.suite, _METHODS[base.suite]
     for method in methods or ():
         if method not in known:
-            raise MixdaError(f"the ablation {suite!r} compares {', '.join(known)}, not {method}.")
+            raise MixdaError(
+                f"methods of the ablation {suite!r} must be among {', '.join(known)}, got {method}."
+            )
     base = replace(base, target=targets[0], experiment=_EXPERIMENTS.get(suite, base.experiment))
     cells = []
     for method in methods or known:
@@ -74,7 +82,7 @@ def ablation_cells(
         for varied in _variants(suite, method, len(data.class_names)):
             own = {**_FIXED.get((suite, method), {}), **varied}
             _check_free(suite, method, given, own)
-            chosen = {**_START.get((suite, method), {}), **given, **own}
+            chosen = {**_DEFAULTS.get((suite, method), {}), **given, **own}
             cells += [
                 replace(base, method=method, seed=seed, settings=chosen) for seed in range(seeds)
             ]
@@ -82,9 +90,9 @@ def ablation_cells(
 
 
 def free_settings(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an ablation's cell that a user chose: other ones, another curve."""
+    """Return the settings of a cell of an ablation that the user chose."""
     key = cell["suite"], cell["method"]
-    own = {**_START.get(key, {}), **_FIXED.get(key, {})}
+    own = {**_DEFAULTS.get(key, {}), **_FIXED.get(key, {})}
     names = {name for varied in _variants(*key, 1) for name in varied}
     return {
         name: value
@@ -99,8 +107,8 @@ def _check_free(suite: str, method: str, given: Mapping[str, Any], own: Mapping[
         taken += [name for name in given if name not in (*_TRACED, *taken)]
     if taken:
         raise MixdaError(
-            f"the ablation {suite!r} has no use for {method}.{taken[0]}: it sets that itself, or "
-            "does without; leave it out."
+            f"settings: the ablation {suite!r} sets {method}.{taken[0]} itself or does not use it. "
+            "Omit it."
         )
 
 

@@ -1,6 +1,6 @@
-"""The two ablations that are more than a fit with other settings: interpolation and trajectories.
+"""The ablations that are not just a fit with other settings: interpolation and trajectories.
 
-Both take a task without target labels and return predictions, or positions, for the caller.
+Both take a task without target labels and return predictions or positions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def interpolate(cell: Cell, task: FoldTask) -> Curve:
 
 
 def trace(cell: Cell, task: FoldTask) -> tuple[dict[str, Array], float]:
-    """Follow the means of two atoms and of the target's reconstruction over the iterations.
+    """Record the means of two atoms and of the target reconstruction over the iterations.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def _transported(model: Any, lambda0: float) -> Any:
 
 
 def _trace_mixtures(cell: Cell, task: FoldTask) -> list[Dictionary]:
-    seen: list[Dictionary] = []  # one per call: the start, then every step
+    seen: list[Dictionary] = []  # the initialization, then one per iteration
     model = make_method("GMMDaDiL", cell.settings, cell.seed)
     model.set_params(callback=lambda dictionary: seen.append(dictionary))
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
@@ -95,7 +95,7 @@ def _trace_mixtures(cell: Cell, task: FoldTask) -> list[Dictionary]:
 
 
 def _trace_points(cell: Cell, task: FoldTask) -> list[Dictionary]:
-    """Run DaDiL again up to every snapshot: with one seed, a short run is the start of a long."""
+    """Run DaDiL up to each snapshot; with the same seed, short runs are the start of long ones."""
     sources = [
         (task.X[task.sample_domain == k], task.y[task.sample_domain == k])
         for k in np.unique(task.sample_domain[task.sample_domain >= 0])
@@ -106,10 +106,10 @@ def _trace_points(cell: Cell, task: FoldTask) -> list[Dictionary]:
     kept = []
     for i in _SNAPSHOTS:
         options["n_epochs"] = max(i, 1)
-        still = {} if i else {"learning_rate": 1e-12}  # the start: a step that goes nowhere
+        frozen = {} if i else {"learning_rate": 1e-12}  # the initialization
         kept.append(
             learn_empirical_dictionary(
-                sources, target, nc, random_state=cell.seed, **{**options, **still}
+                sources, target, nc, random_state=cell.seed, **{**options, **frozen}
             )
         )
     return kept

@@ -1,7 +1,7 @@
-"""Features of a target's task: a backbone trained on its sources only, frozen, kept on disk.
+"""Features of a target: raw, or of a frozen backbone that was trained on the sources only.
 
-One file per target holds the features of all domains and the folds, so that every method of a
-table sees the same numbers. The target's labels lie apart in it and are read for the score.
+One file per target stores the features of all domains and the folds, so that all methods see the
+same numbers. The labels of the target are stored separately and read only for scoring.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from mixda.estimators import DomainEncoder
 Codes = NDArray[np.int64]
 
 FEATURES = ("raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments")
-# chosen by the accuracy on a held-out run of the sources of TEP's first mode (0.69): more epochs or
-# a larger rate gained nothing, larger batches lost up to a tenth
+# Chosen by the accuracy on a held-out run of the sources of TEP mode 1 (0.69). More epochs or a
+# larger learning rate did not help; larger batches lost up to 0.1.
 FCN_EPOCHS = 30
 FCN_BATCH = 16
-FCN_STEPS = 3  # neighboring time steps that are averaged: a fifth of the cost of an epoch
-RECIPE = 1  # to be raised whenever features or folds of the same data come out differently
+FCN_STEPS = 3  # consecutive time steps that are averaged, which divides the cost by five
+RECIPE = 1  # increase it whenever features or folds of the same data change
 
 
 @dataclass(frozen=True, eq=False)
 class FoldTask:
-    """One fold of a target as a method sees it; the labels of the target are not in it.
+    """A fold of a target as a method sees it, without the labels of the target.
 
     Attributes
     ----------
     X, y, sample_domain : ndarray
-        Sources, and the target's other folds with y = -1, in SKADA's convention.
+        Sources, and the other folds of the target with y = -1, as in SKADA.
     X_test : ndarray of shape (n_test, f)
         The held-out fold.
     """
@@ -54,10 +54,11 @@ class FoldTask:
 
 
 def check_backbone(features: str) -> None:
-    """Say now, not per target, that the backbone of these features cannot be trained."""
+    """Raise an error at once if the backbone of these features cannot be trained."""
     if features == "fcn" and find_spec("torch") is None:
         raise MixdaError(
-            "features 'fcn' need torch; pip install 'mixda[deep]', or use features 'moments'."
+            "features='fcn' requires torch. Install it with: pip install 'mixda[deep]', or use "
+            "features='moments'."
         )
 
 
@@ -69,11 +70,11 @@ def make_features(data: DomainDataset, target: str, features: str) -> dict[str, 
     data : DomainDataset
     target : str
     features : {"raw", "standardized", "mlp", "standardized-mlp", "fcn", "moments"}
-        Samples as they are; standardized by the sources' moments; the last hidden layer of a
-        network trained on the sources (on raw or standardized samples); for series (variables,
-        steps) that of a convolutional network (needs torch), or the mean and deviation of every
-        variable; both of series standardized per domain, as in the paper (the moments of all
-        rows of a domain, so of the held-out fold too, but of no label).
+        Unchanged; standardized by the moments of the sources; the last hidden layer of a network
+        trained on the sources (on raw or standardized samples); for time series (variables, steps),
+        that of a convolutional network (requires torch), or the mean and standard deviation of each
+        variable. Time series are standardized per domain, as in the paper, including the held-out
+        fold but without labels.
 
     Returns
     -------
@@ -119,21 +120,21 @@ def recipe(features: str) -> str:
     return "-".join(str(number) for number in (RECIPE, *constants))
 
 
-FIRST_RECIPES = {"fcn": "1-30-16-3"}  # of runs that did not write it down; of all others "1"
+FIRST_RECIPES = {"fcn": "1-30-16-3"}  # of runs that did not record it; "1" for other features
 
 
 _STORED = ("Z", "y", "domain", "fold", "target_labels", "backbone_accuracy")
 
 
 def write_features(path: Path, made: dict[str, NDArray[Any]]) -> None:
-    """Keep features on disk, whole or not at all."""
+    """Write features to disk atomically."""
     buffer = io.BytesIO()
     np.savez(buffer, **made)  # type: ignore[arg-type]
     write_atomically(path, buffer.getvalue())
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a feature file is there and undamaged; if not, it is made again."""
+    """Return whether a feature file exists and is undamaged."""
     try:
         with zipfile.ZipFile(path) as stored:
             names = {f"{name}.npy" for name in _STORED}
@@ -143,7 +144,7 @@ def is_whole(path: Path) -> bool:
 
 
 def read_task(path: Path, seed: int) -> FoldTask:
-    """Return the task of fold ``seed % n_folds``; no target label is read."""
+    """Read the task of fold ``seed % n_folds``, without target labels."""
     with np.load(path) as stored:
         Z, y = stored["Z"].astype(np.float64), stored["y"]
         domain, fold = stored["domain"], stored["fold"]
@@ -153,7 +154,7 @@ def read_task(path: Path, seed: int) -> FoldTask:
 
 
 def read_labels(path: Path, seed: int) -> tuple[Codes, Codes]:
-    """Return the target's labels, for the score: of the folds adapted to, of the held-out one."""
+    """Read the target labels of the folds adapted to and of the held-out fold."""
     with np.load(path) as stored:
         fold, labels = stored["fold"], stored["target_labels"]
     fold = fold[fold >= 0]
@@ -162,7 +163,7 @@ def read_labels(path: Path, seed: int) -> tuple[Codes, Codes]:
 
 
 def read_accuracy(path: Path) -> float | None:
-    """Return the backbone's accuracy on its own training data, or None without a backbone."""
+    """Read the training accuracy of the backbone; None without a backbone."""
     with np.load(path) as stored:
         accuracy = float(stored["backbone_accuracy"])
     return None if np.isnan(accuracy) else accuracy
@@ -185,11 +186,11 @@ def _encode(data: DomainDataset, y: Codes, ids: Codes, features: str) -> tuple[A
 
 
 def _series(data: DomainDataset, ids: Codes) -> Array:
-    """Series (n, variables, steps), every variable standardized over the runs of its domain."""
+    """Return time series (n, variables, steps), each variable standardized per domain."""
     if len(data.sample_shape) != 2:
         raise MixdaError(
-            f"features 'fcn' and 'moments' need series of shape (variables, steps), but one sample "
-            f"has shape {data.sample_shape}; use 'standardized' or 'mlp'."
+            f"features='fcn' and 'moments' require time series (variables, steps), but samples "
+            f"have shape {data.sample_shape}. Use 'standardized' or 'mlp'."
         )
     series = np.array(data.X).reshape(len(data.X), *data.sample_shape)
     for k in np.unique(ids):
@@ -210,12 +211,12 @@ def _fcn(series: Array, y: Codes, source: NDArray[np.bool_]) -> tuple[Array, flo
         short[source], y[source], "fcn", epochs=FCN_EPOCHS, batch_size=FCN_BATCH, random_state=0
     )
     Z = encoder.transform(short)
-    Z = (Z - Z[source].mean()) / Z[source].std()  # averages of normalized channels are all small
+    Z = (Z - Z[source].mean()) / Z[source].std()  # pooled normalized channels are small
     return Z, _linear_accuracy(Z[source], y[source])
 
 
 def _linear_accuracy(Z: Array, y: Codes) -> float:
-    """Accuracy of a linear classifier of the features on the samples it was trained on."""
+    """Return the training accuracy of a linear classifier on the features."""
     from sklearn.linear_model import LogisticRegression
 
     return float(LogisticRegression(max_iter=200).fit(Z, y).score(Z, y))

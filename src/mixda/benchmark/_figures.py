@@ -42,7 +42,7 @@ def figure(
     embedding: str | None = None,
     score: str = "both",
 ) -> list[Path]:
-    """Draw what a run allows: critical differences, lighter, better, faster, trajectories.
+    """Draw the figures of a run: critical differences, lighter, better, faster, trajectories.
 
     An ablation that was run on several data or targets gets a figure for each, with their names
     in that of the file; other settings of a method are another curve.
@@ -92,14 +92,14 @@ def figure(
             )
     if not drawn:
         raise MixdaError(
-            f"{folder} has nothing to draw; run an ablation, or three methods on two targets."
+            f"{folder} has nothing to draw. Run an ablation, or three methods on two targets."
         )
     home.mkdir(parents=True, exist_ok=True)
     return [_save(page, home / f"{name}.{format}", format) for name, page in drawn.items()]
 
 
 def draw_ranking(axes: Any, ranking: Ranking) -> None:
-    """Draw average ranks on a line; a bar joins methods that Nemenyi's test cannot tell apart."""
+    """Draw average ranks; a bar joins methods that do not differ by Nemenyi's test."""
     ax = axes
     order = np.argsort(ranking.ranks, kind="stable")
     k = len(order)
@@ -165,14 +165,14 @@ def _label_accuracy(ax: Any, decision: str = "") -> None:
 
 
 def draw_faster(ax: Any, records: Sequence[Record]) -> None:
-    """Draw processor time of learning against K = n_b, a line per M (figure 5, faster)."""
+    """Draw the CPU time of learning against K = n_b, a line per M (figure 5, faster)."""
     for i, (name, members) in enumerate(_by(records, _speed_name).items()):
         place = "size" if members[0]["cell"]["method"] == "GMMDaDiL" else "batch_size"
         _curve(ax, members, place, _learning_time, name, i)
     ax.set_yscale("log")
     ax.set_xlabel("components K (GMMDaDiL), batch n_b (DaDiL)")
     lengths = {str(_n_iterations(record)) for record in records}
-    ax.set_ylabel(f"processor seconds of {' or '.join(sorted(lengths))} iterations")
+    ax.set_ylabel(f"CPU seconds of {' or '.join(sorted(lengths))} iterations")
     _finish(ax, records, "Faster")
 
 
@@ -225,7 +225,9 @@ def _page(size: tuple[float, float], n_rows: int, n_columns: int, draw: Any, *wh
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MixdaError("figures need matplotlib; pip install 'mixda[report]'.") from None
+        raise MixdaError(
+            "Figures require matplotlib. Install it with: pip install 'mixda[report]'"
+        ) from None
     page = Figure(figsize=size, layout="constrained")
     draw(page.subplots(n_rows, n_columns, sharex=True, sharey=True), *what)
     return page
@@ -239,7 +241,7 @@ def _save(page: Any, path: Path, format: str) -> Path:
 
 
 def _groups(records: Sequence[Record], suite: str) -> dict[str, list[Record]]:
-    """Return the cells of an ablation by the name of their figure: one per data and target."""
+    """Group the cells of an ablation by figure, one per data set and target."""
     own = [r for r in records if r["cell"]["suite"] == suite and r["cell"]["data"] != suite]
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in own:
@@ -254,18 +256,18 @@ def _groups(records: Sequence[Record], suite: str) -> dict[str, list[Record]]:
 
 
 def _label(record: Record) -> str:
-    """Return the name of a curve: the method, and the settings that a user chose."""
+    """Return the name of a curve: the method and the settings chosen by the user."""
     cell = record["cell"]
     return line_name({**cell, "settings": free_settings(cell)})
 
 
 def _map_label(record: Record) -> str:
-    """Return the name of a curve of accuracies, with the decision where there could be another."""
+    """Return the name of a curve of accuracies, with the decision rule where it is ambiguous."""
     return _label(record) + (" (MAP)" if METHODS[record["cell"]["method"]].mixture else "")
 
 
 def _by(records: Sequence[Record], name: Callable[[Record], Any]) -> dict[Any, list[Record]]:
-    """Group records by a name of theirs, those of mixtures first."""
+    """Group records by name, mixture methods first."""
     groups: dict[Any, list[Record]] = {}
     for record in records:
         groups.setdefault(name(record), []).append(record)
@@ -307,7 +309,7 @@ def _n_iterations(record: Record) -> Any:
 
 
 def _learning_time(record: Record) -> float:
-    """Processor seconds of the learning, of whose fit both clocks are known."""
+    """Return the CPU seconds of dictionary learning, scaled from wall time by those of the fit."""
     return float(record["learn_seconds"] * record["fit_cpu_seconds"] / record["fit_seconds"])
 
 
@@ -321,7 +323,7 @@ def _finish(ax: Any, records: Sequence[Record], title: str) -> None:
 
 
 def _paths(ax: Any, positions: Array, title: str) -> None:
-    """Draw the way of every point, (T, K, 2), from its start (hollow) to its end (black)."""
+    """Draw the path of each point, (T, K, 2), from its start (hollow) to its end (black)."""
     ax.plot(positions[:, :, 0], positions[:, :, 1], color="#999999", linewidth=0.5, zorder=1)
     for when, color in ((0, "white"), (-1, "black")):
         style = {"color": color, "edgecolors": "black", "linewidths": 0.6}
@@ -330,14 +332,15 @@ def _paths(ax: Any, positions: Array, title: str) -> None:
 
 
 def _embed(X: Array, embedding: str | None) -> tuple[Array, str]:
-    """Return positions in the plane, and how they were found."""
+    """Return positions in the plane and the name of the projection."""
     if embedding != "pca":
         try:
             from umap import UMAP
         except ImportError:
             if embedding == "umap":
                 raise MixdaError(
-                    "UMAP needs umap-learn; pip install 'mixda[bench]', or choose pca."
+                    "UMAP requires umap-learn. Install it with: pip install 'mixda[bench]', "
+                    "or use pca."
                 ) from None
         else:
             return np.asarray(UMAP(random_state=0, n_jobs=1).fit_transform(X)), "UMAP"

@@ -1,8 +1,7 @@
-"""Accuracies in % that the paper prints (its table 2), only to stand beside ours.
+"""Accuracies in % of table 2 of the paper, for comparison with ours.
 
-They are compared with results and never become one. Averages are as printed; some differ from
-the mean of their row. The deep methods there are end-to-end, and several rows come from other
-papers, perhaps with other backbones.
+Averages are as printed; some differ from the mean of their row. The deep methods are trained
+end-to-end, and several rows come from other papers, possibly with other backbones.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 
 class PaperTable(NamedTuple):
-    """A published table: what its columns are called here, and its rows."""
+    """A published table: the names of its columns here, and its rows."""
 
     targets: tuple[str, ...]
     rows: dict[str, tuple[float, ...]]  # method: one figure per target, then the average
@@ -85,8 +84,8 @@ PAPER_TABLES: dict[str, PaperTable] = {
             "GMMWBT": (92.23, 71.81, 84.72, 89.28, 87.51, 82.49, 84.67),
             "GMMDaDiL": (91.72, 76.41, 89.68, 89.18, 86.05, 88.02, 86.85),
         },
-        "The paper has some 2,900 runs of 600 steps per mode from another simulator; the file "
-        "here has 261 runs of 300 steps.",
+        "The paper uses about 2,900 runs of 600 steps per mode from another simulator; our file "
+        "has 261 runs of 300 steps.",
     ),
 }
 PAPER_TABLES["cwru-faults"] = PAPER_TABLES["cwru"]

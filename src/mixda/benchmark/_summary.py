@@ -1,6 +1,6 @@
-"""What the cells of a run say: means and deviations, ranks, and whether differences are real.
+"""Summaries of a run: means, standard deviations, ranks and tests of significance.
 
-Pure functions of the records that `read_records` returns; drawing and printing are elsewhere.
+Pure functions of the records that `read_records` returns.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _ORDER = {name: i for i, name in enumerate(METHODS)}
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table. Accuracies are in %; NaN where there is none.
+    """A row of a table. Accuracies are in %, NaN where missing.
 
     Attributes
     ----------
     name : str
-        The method, its settings if they are not the defaults, and how it decides.
+        The method, its settings that differ from the defaults, and its decision rule.
     method : str
     values : ndarray of shape (n_targets, n_seeds)
     failed : ndarray of shape (n_targets,)
-        Cells that failed.
+        Number of failed cells.
     seconds : float
-        Mean processor time of a fit.
+        Mean CPU time of a fit.
     oracle : bool
     ranked : bool
-        Whether it stands for its method in ranks and tests: one decision of each does.
+        Whether the row represents its method in ranks and tests; one row per method does.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Row:
 
     @property
     def means(self) -> Array:
-        """Mean over the seeds that are there, per target, shape (n_targets,)."""
+        """Mean over the available seeds, shape (n_targets,)."""
         return _nan(np.nanmean, self.values)
 
     @property
     def stds(self) -> Array:
-        """Standard deviation over the seeds that are there (divided by their number)."""
+        """Standard deviation over the available seeds (without Bessel's correction)."""
         return _nan(np.nanstd, self.values)
 
     @property
     def average(self) -> float:
-        """Mean over the targets, NaN unless there is a result for each of them."""
+        """Mean over the targets; NaN if a target has no result."""
         return float(self.means.mean())
 
 
@@ -78,9 +78,9 @@ class ResultTable:
     n_seeds : int
     lines : tuple of Row
     records : tuple of dict
-        The cells it was made from.
+        The cells of the table.
     n_outdated : int
-        Cells that were left out, as they have other defaults than newer ones of their method.
+        Number of cells omitted because newer cells of their method have other defaults.
     """
 
     suite: str
@@ -94,7 +94,7 @@ class ResultTable:
 
     @property
     def source_only(self) -> Row | None:
-        """The line that every other has to beat."""
+        """The row of the source-only baseline."""
         plain = [row for row in self.lines if row.method == "SourceOnly"]
         return plain[0] if plain else None
 
@@ -106,15 +106,14 @@ class Ranking:
     Attributes
     ----------
     names : tuple of str
-        The methods that have a result on every target, with one decision each; upper bounds are
-        left out.
+        Methods with a result on every target, one row each, without upper bounds.
     ranks : ndarray of shape (k,)
-        Average over the targets; 1 is best, ties share.
+        Average over the targets; 1 is best, ties get average ranks.
     n_targets : int
     statistic, p_value : float
         Friedman's chi-squared; NaN with fewer than three methods or two targets.
     critical_difference : float
-        Of Nemenyi's test at 5 %.
+        Critical difference of Nemenyi's test at 5 %.
     """
 
     names: tuple[str, ...]
@@ -152,13 +151,13 @@ def summarize(records: Sequence[Record], score: str = "both") -> list[ResultTabl
 
 
 def samples_key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what must be equal for numbers to stand side by side: the same features of a task."""
+    """Return what must be equal for results to be comparable: the features of a task."""
     recipe = cell.get("recipe") or FIRST_RECIPES.get(cell["features"], "1")
     return cell["data"], cell["features"], cell["rows"] or 0, cell["fingerprint"], recipe
 
 
 def newest(records: Sequence[Record]) -> list[Record]:
-    """Leave out cells of a method whose defaults have changed since: its newest cells stay."""
+    """Omit cells of a method whose defaults have changed since; keep the newest."""
     latest: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: str(record.get("date", ""))):
         latest[line_name(record["cell"])] = record
@@ -167,7 +166,7 @@ def newest(records: Sequence[Record]) -> list[Record]:
 
 
 def one_per_suite(tables: Sequence[ResultTable]) -> list[ResultTable]:
-    """Take one table of each suite, that with most rows per domain, then with most cells."""
+    """Return one table per suite, the one with the most rows per domain, then the most cells."""
     best: dict[str, ResultTable] = {}
     for table in tables:
         size = table.rows or np.inf, len(table.records)
@@ -178,7 +177,7 @@ def one_per_suite(tables: Sequence[ResultTable]) -> list[ResultTable]:
 
 
 def rank_methods(tables: Sequence[ResultTable]) -> Ranking:
-    r"""Rank the methods on every target and test whether they differ.
+    r"""Rank the methods on each target and test whether they differ.
 
     .. math:: \mathrm{CD} = q_{0.05} \sqrt{\frac{k (k + 1)}{6 N}}
 
@@ -214,7 +213,7 @@ def rank_accuracies(names: Sequence[str], accuracies: Array) -> Ranking:
     from scipy.stats import friedmanchisquare, rankdata
 
     n_targets, k = accuracies.shape
-    rounded = np.round(accuracies, 9)  # equal scores, summed in another order, are equal
+    rounded = np.round(accuracies, 9)  # ties must survive rounding errors
     ranks = rankdata(-rounded, axis=1).mean(axis=0) if n_targets else np.full(k, np.nan)
     statistic = p_value = difference = np.nan
     if k >= 3 and n_targets >= 2:
@@ -227,7 +226,7 @@ def rank_accuracies(names: Sequence[str], accuracies: Array) -> Ranking:
 
 
 def critical_difference(n_methods: int, n_targets: int, level: float = 0.05) -> float:
-    """Nemenyi's critical difference of average ranks.
+    """Compute the critical difference of average ranks (Nemenyi).
 
     Examples
     --------
@@ -242,18 +241,18 @@ def critical_difference(n_methods: int, n_targets: int, level: float = 0.05) -> 
 
 
 def cliques(ranking: Ranking) -> list[tuple[int, int]]:
-    """Return the longest runs (first, last) of methods in order of rank that do not differ."""
+    """Return the maximal groups (first, last) of methods, sorted by rank, that do not differ."""
     ordered = np.sort(ranking.ranks)
-    found: list[tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     for first, rank in enumerate(ordered):
         last = int(np.flatnonzero(ordered <= rank + ranking.critical_difference)[-1])
-        if last > first and (not found or last > found[-1][1]):
-            found.append((first, last))
-    return found
+        if last > first and (not groups or last > groups[-1][1]):
+            groups.append((first, last))
+    return groups
 
 
 def line_name(cell: Mapping[str, Any], decision: str = "") -> str:
-    """Name a line: the method, settings that are not the defaults, how it decides.
+    """Return the name of a row: method, settings that differ from the defaults, decision rule.
 
     Examples
     --------
@@ -265,8 +264,8 @@ def line_name(cell: Mapping[str, Any], decision: str = "") -> str:
     return str(cell["method"]) + settings + (f" ({decision})" if decision else "")
 
 
-def _table(found: Sequence[Record], score: str) -> ResultTable:
-    records = newest(found)
+def _table(all_records: Sequence[Record], score: str) -> ResultTable:
+    records = newest(all_records)
     cell = records[0]["cell"]
     targets = _in_order(records)
     n_seeds = 1 + max(record["cell"]["seed"] for record in records)
@@ -280,14 +279,14 @@ def _table(found: Sequence[Record], score: str) -> ResultTable:
     ]
     rows.sort(key=lambda row: (_ORDER[row.method], row.name))
     suite, features, kept = cell["suite"], cell["features"], cell["rows"]
-    n_outdated = len(found) - len(records)
+    n_outdated = len(all_records) - len(records)
     return ResultTable(
         suite, features, kept, targets, n_seeds, tuple(rows), tuple(records), n_outdated
     )
 
 
 class _Decision(NamedTuple):
-    """How a line of a table decides: the field of the records, its word in the name."""
+    """Decision rule of a row: the field of the records and its name."""
 
     field: str
     word: str
@@ -326,7 +325,7 @@ def _row(
         name=line_name(cell, decision.word),
         method=cell["method"],
         values=values,
-        failed=(failed & np.isnan(values)).sum(axis=1),  # with another head it may have worked
+        failed=(failed & np.isnan(values)).sum(axis=1),  # it may have worked with another head
         seconds=float(np.mean(seconds)) if seconds else np.nan,
         oracle=METHODS[cell["method"]].oracle,
         ranked=decision.ranked,
@@ -338,7 +337,7 @@ def _parameters(record: Record) -> str:
 
 
 def _in_order(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the targets as the data have them; older cells do not say: then 2 before 10."""
+    """Return the targets in the order of the data, or in natural order for older cells."""
     order: list[str] = next((record["domains"] for record in records if "domains" in record), [])
     targets = {record["cell"]["target"] for record in records}
     rest = sorted(targets - set(order), key=_natural)
@@ -351,7 +350,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _nan(function: Any, values: Array) -> Array:
-    """Reduce over seeds, NaN (without a warning) where there are none."""
+    """Reduce over seeds; NaN without a warning where there are none."""
     empty = np.asarray(np.isnan(values).all(axis=1))
     result: Array = function(np.where(empty[:, None], 0.0, values), axis=1)
     return np.where(empty, np.nan, result)

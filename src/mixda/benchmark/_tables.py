@@ -1,4 +1,4 @@
-"""Tables as Markdown, LaTeX or CSV: `table` for our own numbers, `compare` beside the published."""
+"""Tables as Markdown, LaTeX or CSV: `table` of a run, `compare` with the published results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def table(folder: str | Path, format: str = "markdown", score: str = "both") -> 
     check_choice(format, "format", FORMATS)
     tables = summarize(read_records(folder), score)
     if not tables:
-        raise MixdaError(f"{folder} holds ablations only; draw them with mixda bench figure.")
+        raise MixdaError(f"{folder} contains only ablations. Draw them with mixda bench figure.")
     if format == "csv":
         return _csv(_tidy(tables))
     style = _Style(format)
@@ -72,7 +72,7 @@ def table(folder: str | Path, format: str = "markdown", score: str = "both") -> 
 
 
 def compare(folder: str | Path, format: str = "markdown", score: str = "both") -> str:
-    """Return ours / published (difference) per method and target, and the gains over source-only.
+    """Return ours / published (difference) per method and target, and gains over source-only.
 
     Parameters are those of `table`. A figure that was not published is a dash.
     """
@@ -80,7 +80,8 @@ def compare(folder: str | Path, format: str = "markdown", score: str = "both") -
     tables = [t for t in summarize(read_records(folder), score) if t.suite in PAPER_TABLES]
     if not tables:
         raise MixdaError(
-            f"{folder} holds no suite with published figures; those are {', '.join(PAPER_TABLES)}."
+            f"{folder} contains no suite with published results, which are "
+            f"{', '.join(PAPER_TABLES)}."
         )
     if format == "csv":
         return _csv(_tidy_comparison(tables))
@@ -89,7 +90,7 @@ def compare(folder: str | Path, format: str = "markdown", score: str = "both") -
 
 
 def _formatted(one: ResultTable, ranking: Ranking, style: _Style) -> str:
-    """Return a title, the grid and the notes under it."""
+    """Return the title, the grid and the notes of a table."""
     means = np.array([[*row.means, row.average] for row in one.lines])
     contest = np.array([not row.oracle for row in one.lines])
     best = [_first_two(column, contest) for column in means.T]
@@ -115,24 +116,24 @@ def _formatted(one: ResultTable, ranking: Ranking, style: _Style) -> str:
 def _notes(one: ResultTable, ranking: Ranking, any_below: bool) -> list[str]:
     notes = []
     if any_below:
-        notes.append(f"{BELOW} below source-only: adapting did harm there.")
+        notes.append(f"{BELOW} below source-only: adaptation hurt.")
     if any(row.oracle for row in one.lines):
         notes.append(_ORACLE)
     if any(not row.ranked for row in one.lines):
         notes.append(
-            "Ranks and tests count every method once, the mixture methods by their classifier on "
-            "samples of the mixture: their other lines have no rank."
+            "Ranks and tests include each method once: mixture methods with the classifier trained "
+            "on samples of the mixture. Their other rows have no rank."
         )
     incomplete = [row for row in one.lines if np.isnan(row.values).any()]
     if incomplete:
         notes.append(
-            f"Not all cells are there: (n of {one.n_seeds}) says how many seeds a mean is over; "
-            "a line without a result on every target has no average and no rank."
+            f"Some cells are missing: (n of {one.n_seeds}) is the number of seeds of a mean. Rows "
+            "without a result on every target have no average and no rank."
         )
     errors = {r["cell"]["method"]: r["error"] for r in one.records if "error" in r}
     notes += [f"{method} failed: {reason}" for method, reason in errors.items()]
     if one.n_outdated:
-        notes.append(f"Left out: {one.n_outdated} cells made with defaults that have changed.")
+        notes.append(f"Omitted: {one.n_outdated} cells with outdated defaults.")
     notes.append(_tests(ranking))
     notes.append(_origin(one))
     return notes
@@ -141,24 +142,24 @@ def _notes(one: ResultTable, ranking: Ranking, any_below: bool) -> list[str]:
 def _tests(ranking: Ranking) -> str:
     k, n = len(ranking.names), ranking.n_targets
     if np.isnan(ranking.critical_difference):
-        return f"No test: it needs three methods and two targets, there are {k} and {n}."
+        return f"No test: three methods and two targets are required, got {k} and {n}."
     if np.isnan(ranking.statistic):
-        return f"No test: the {k} methods are equally good on each of the {n} targets."
+        return f"No test: all {k} methods are equal on each of the {n} targets."
     return (
         f"Friedman test of {k} methods on {n} targets: χ² = {ranking.statistic:.2f}, "
-        f"p = {ranking.p_value:.2g}; average ranks differ (Nemenyi, 5 %) if they are more than "
-        f"{ranking.critical_difference:.2f} apart."
+        f"p = {ranking.p_value:.2g}. Critical difference of average ranks (Nemenyi, 5 %): "
+        f"{ranking.critical_difference:.2f}."
     )
 
 
 def _origin(one: ResultTable) -> str:
     cores = ", ".join(sorted({str(record.get("cores")) for record in one.records}))
     dates = sorted(record["date"][:10] for record in one.records if "date" in record)
-    dates = dates or ["at an unknown date"]  # failed cells of older runs have none
+    dates = dates or ["at an unknown date"]  # failed cells of older runs are not dated
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     commits = {record.get("commit") for record in one.records}
     code = ", ".join(sorted(f"commit {c}" if c else "an installed mixda" for c in commits))
-    return f"Made {span} by {code}, {cores} cores, one thread per cell."
+    return f"Computed {span} with {code} on {cores} cores, one thread per cell."
 
 
 def _title(one: ResultTable) -> str:
@@ -168,7 +169,7 @@ def _title(one: ResultTable) -> str:
 
 
 def _shown(row: Row) -> str:
-    """Return the name of a line, upper bounds marked as such in every table."""
+    """Return the name of a row; upper bounds are marked."""
     return f"{row.name} (oracle)" if row.oracle else row.name
 
 
@@ -182,7 +183,7 @@ def _entry(row: Row, t: int, n_seeds: int, style: _Style) -> str:
 
 
 def _first_two(column: Array, contest: Any) -> list[float]:
-    """Return the highest and the second highest figure, as they are printed."""
+    """Return the highest and the second highest value, as printed."""
     shown = np.unique(np.round(column[contest & ~np.isnan(column)], 2))
     return list(shown[::-1][:2])
 
@@ -192,7 +193,7 @@ def _number(value: float) -> str:
 
 
 class _Style:
-    """How a format writes what it shows."""
+    """Notation of a format."""
 
     def __init__(self, format: str) -> None:
         self.latex = format == "latex"
@@ -207,11 +208,11 @@ class _Style:
         return (self._bold if value == best[0] else self._underlined) % text
 
     def text(self, text: str) -> str:
-        """Make text harmless in a table, whatever a user calls domains."""
+        """Escape text for a table."""
         text = " ".join(text.split())
         if not self.latex:
             return text.replace("|", r"\|")
-        return _LATEX.sub(lambda found: _LATEX_WORDS[found.group()], text)
+        return _LATEX.sub(lambda match: _LATEX_WORDS[match.group()], text)
 
     def document(self, parts: list[str]) -> str:
         needs = [r"% in the preamble: \usepackage{booktabs,amssymb}"] if self.latex else []
@@ -279,7 +280,7 @@ def _beside(ours: float, published: float | None) -> str:
 
 
 def _tidy(tables: Sequence[ResultTable]) -> list[dict[str, Any]]:
-    """Return one line per suite, method and target, and one for the average."""
+    """Return one row per suite, method and target, and one for the average."""
     lines = []
     for one in tables:
         ranking = rank_methods([one])

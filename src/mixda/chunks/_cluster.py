@@ -29,7 +29,7 @@ _MAX_SECONDS_WITHOUT_WORKERS = 30
 _MAX_MEMORY_FRACTION = 0.4  # of the workers' memory that rows may occupy between passes
 
 
-class ClusterError(ConnectionError, ValueError):
+class ClusterError(ConnectionError, MixdaError):
     """The cluster is unreachable, unsuitable, or was lost."""
 
 

@@ -1,4 +1,4 @@
-"""``mixda bench``: run a benchmark, print its tables, put them beside the paper's, draw figures."""
+"""``mixda bench``: run benchmarks, print tables, compare with the paper, draw figures."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from mixda._core.errors import MixdaError
 from mixda._core.text import split_names
 from mixda.benchmark import parse_settings
 
-CELLS_FAILED = 3  # the exit code: nothing is wrong with the call, but results are missing
+CELLS_FAILED = 3  # the exit code if the call is right but results are missing
 _HOME = Path("bench")
 
 app = typer.Typer(
-    help="Benchmarks: run them, continue them, print their tables, draw their figures.",
+    help="Run and resume benchmarks, print their tables, draw their figures.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Folder = Annotated[Path, typer.Argument(help="The folder that mixda bench run … --out made.")]
+Folder = Annotated[Path, typer.Argument(help="Folder of a run (mixda bench run --out).")]
 Columns = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMNS", help="Feature columns of your data, comma-separated."),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns of your data that are no features."),
+    typer.Option(metavar="COLUMNS", help="Columns of your data to leave out."),
 ]
 Format = Annotated[str, typer.Option(help="markdown, latex or csv.")]
 Score = Annotated[
-    str, typer.Option(help="Lines of the mixture methods: map, head, or both.", show_default=True)
+    str, typer.Option(help="Rows of the mixture methods: map, head, or both.", show_default=True)
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File to write instead of printing.")
+    Path | None, typer.Option("--output", "-o", help="Write to a file instead of printing.")
 ]
 
 
@@ -49,34 +49,34 @@ def run_suite(
         ),
     ],
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Folder of the run; finished cells there are kept.")
+        str, typer.Option(metavar="PATH", help="Folder of the run; finished cells in it are kept.")
     ] = str(_HOME),
     methods: Annotated[
         str | None,
         typer.Option(
-            help=f"all, or comma-separated, among {', '.join(benchmark.METHODS)}; default the "
-            "shallow ones, without AutoMSDA."
+            help=f"all, or a comma-separated list of {', '.join(benchmark.METHODS)}; default: the "
+            "shallow methods without AutoMSDA."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Seed s holds out fold s mod 5 of the target.")] = 5,
     targets: Annotated[
         str | None,
-        typer.Option(help="Comma-separated domains or their numbers from 0; default each in turn."),
+        typer.Option(
+            help="Comma-separated domains or their numbers from 0; default: each in turn."
+        ),
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(help=f"{', '.join(benchmark.FEATURES)}; default those of the suite."),
+        typer.Option(help=f"{', '.join(benchmark.FEATURES)}; default: those of the suite."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="METHOD.parameter=JSON value, as GMMDaDiL.n_atoms=4."),
+        typer.Option("--set", help="METHOD.parameter=JSON value, such as GMMDaDiL.n_atoms=4."),
     ] = None,
     head: Annotated[
         str, typer.Option(help="Classifier on samples of a target mixture: logistic or svc.")
     ] = "logistic",
-    rows: Annotated[
-        int | None, typer.Option(help="Keep at most so many rows of every domain.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Maximum number of rows per domain.")] = None,
     data: Annotated[
         str | None, typer.Option(help="Data of an ablation: another suite or a path [cwru].")
     ] = None,
@@ -91,17 +91,19 @@ def run_suite(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for one per core.")] = 1,
     dask: Annotated[
         str | None,
-        typer.Option(help="Address of a Dask scheduler whose workers (of one thread) see --out."),
+        typer.Option(
+            help="Address of a Dask scheduler; its workers have one thread and see --out."
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Run targets × methods × seeds; stop it at any time, the same command goes on.
+    """Run targets × methods × seeds; the same command resumes an interrupted run.
 
-    Every domain in turn is the target. Its rows are split once into five folds, by runs or
-    stretches of time where the data know them, never by labels. With seed s a method gets all
+    Each domain in turn serves as the target. Its rows are split once into five folds, by runs or
+    stretches of time where the data have them, never by labels. With seed s, a method gets all
     sources and four unlabeled folds of the target, and is scored on the fifth, fold s mod 5.
-    Features are made once per target from its sources, for all methods alike; mlp and fcn train
-    a network on them. Each cell is one file in OUT/cells. The exit code is 3 if cells failed.
+    Features are computed once per target from its sources, the same for all methods; mlp and fcn
+    train a network on them. Each cell is a file in OUT/cells. The exit code is 3 if cells failed.
     """
     summary = benchmark.run(
         suite,
@@ -141,10 +143,10 @@ def print_table(
     score: Score = "both",
     output: Output = None,
 ) -> None:
-    """Print accuracies with ranks and tests; ▼ marks what is below source-only.
+    """Print accuracies with ranks and tests; ▼ marks results below source-only.
 
-    Ranks and tests count every method once, the mixture methods by their classifier on samples
-    of the mixture; with --score map by maximum a posteriori.
+    Ranks and tests count each method once: the mixture methods by their classifier on samples of
+    the mixture, or by maximum a posteriori with --score map.
     """
     _show(benchmark.table(folder, format, score), output)
 
@@ -155,7 +157,7 @@ def print_comparison(
     score: Score = "both",
     output: Output = None,
 ) -> None:
-    """Print ours beside the paper's published figure, and the difference."""
+    """Print our results, the published ones, and the difference."""
     _show(benchmark.compare(folder, format, score), output)
 
 
@@ -166,13 +168,13 @@ def draw_figures(
     ] = None,
     format: Annotated[str, typer.Option(help="svg, png or pdf.")] = "svg",
     embedding: Annotated[
-        str | None, typer.Option(help="Of trajectories: umap or pca [umap if installed].")
+        str | None, typer.Option(help="Embedding of trajectories: umap or pca [umap if installed].")
     ] = None,
     score: Annotated[
         str, typer.Option(help="Rank the mixture methods by map, or by their head (both, head).")
     ] = "both",
 ) -> None:
-    """Draw the critical-difference diagram and the ablations that the run holds."""
+    """Draw the critical-difference diagram and the ablations of the run."""
     for path in benchmark.figure(folder, out, format, embedding, score):
         typer.echo(path)
 
@@ -180,7 +182,7 @@ def draw_figures(
 def _names(values: list[str] | None, option: str) -> list[str] | None:
     names = split_names(values)
     if values and names is None:
-        raise MixdaError(f"{option} names no column; give names, comma-separated, or leave it out.")
+        raise MixdaError(f"{option} names no column; give comma-separated names, or leave it out.")
     return names
 
 

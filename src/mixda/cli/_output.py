@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for scripts, a bar while rows go by."""
+"""What commands print: tables for people, JSON for scripts, a progress bar."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rich.text import Text
 
 
 class Output:
-    """Where results go: `quiet` prints nothing, `as_json` only the result as one JSON object.
+    """Prints results: nothing if `quiet`, only the result as one JSON object if `as_json`.
 
-    Warnings are notes: on standard error, and in the JSON object.
+    Warnings are printed to standard error as notes and added to the JSON object.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
@@ -31,7 +31,7 @@ class Output:
         warnings.showwarning = self._note  # type: ignore[assignment]  # `run` puts it back
 
     def say(self, text: str | None) -> None:
-        """Print a sentence, if there is one."""
+        """Print a sentence, unless it is None."""
         if self.shown and text is not None:
             self._console.print(Text(text), soft_wrap=True)
 
@@ -43,9 +43,9 @@ class Output:
         words: int = 1,
         below: str | None = None,
     ) -> None:
-        """Print a table; the first `words` columns are words, the others numbers.
+        """Print a table whose first `words` columns are text; the others are right-aligned.
 
-        A line `below` stands under the title.
+        `below` is a line under the title.
         """
         if not self.shown:
             return
@@ -59,7 +59,7 @@ class Output:
         self._console.print(table)
 
     def result(self, value: dict[str, Any]) -> None:
-        """Print the result for a script, if one is asking."""
+        """Print the result as JSON, if asked for."""
         if self.as_json and not self.quiet:
             notes = {"notes": self.notes} if self.notes else {}
             self._console.out(json.dumps({**value, **notes}, default=str), highlight=False)
@@ -71,7 +71,7 @@ class Output:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        """Show rows done and rows per second on a terminal, after two seconds of work."""
+        """Show rows done and rows per second on a terminal, after two seconds."""
         console = Console(stderr=True)
         bar = Progress(
             SpinnerColumn(),
@@ -101,7 +101,7 @@ class Output:
 
 class _Console(Console):  # type: ignore[misc]
     def on_broken_pipe(self) -> None:
-        """Leave it to `mixda.cli.run`: Rich would exit with 1, and so would Typer for an EPIPE."""
+        """Leave it to `mixda.cli.run`; Rich and Typer would exit with code 1."""
         raise BrokenPipeError
 
 

@@ -1,7 +1,7 @@
-"""What the deep methods share: networks, batches of domains, source-only training, predictions.
+"""Base class and training utilities of the deep methods.
 
-A method subclasses `DeepClassifier` and writes one hook, `_adapt`, that starts from the source-only
-network. Every random number comes from a fork of torch's generators, which are put back after.
+A method subclasses `DeepClassifier` and implements `_adapt`, which starts from the source-only
+network. Random numbers come from a fork of torch's generators, whose state is restored.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from mixda.rules import Rule
 LabeledTensors = tuple[Tensor, Tensor]
 Report = Callable[[float], None]
 
-_WIDTH, _WIDE_INPUT, _WIDE_LAYER = 256, 512, 512
-_PRETRAIN_BATCH = 128  # one value for all methods: the same seed gives the same source-only network
+_FEATURE_WIDTH, _WIDE_INPUT, _WIDE_LAYER = 256, 512, 512
+_PRETRAIN_BATCH = 128  # equal for all methods, so that a seed gives one source-only network
 _PREDICT_BATCH = 1024
-_FINAL_RATE = 0.02  # of a cosine schedule, relative to its start
+_FINAL_RATE = 0.02  # of the cosine schedule, relative to the initial rate
 
 
 class PortableModules:
-    """Pickle networks on the CPU: a model fitted on a GPU opens without one."""
+    """Mixin that pickles networks on the CPU, so that models load without a GPU."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
@@ -47,12 +47,12 @@ class PortableModules:
 
 
 class DeepClassifier(PortableModules, MultiSourceClassifier):
-    """Base of the deep methods: trains the source-only network, then asks the method to adapt it.
+    """Base class of the deep methods: trains the source-only network, then adapts it.
 
-    A subclass implements ``_adapt(network, sources, target, report)``: a copy of the source-only
-    `Network`, a list of ``(inputs, codes)`` and the target's inputs, all on the device, in; a
-    module with a method ``proba`` (class probabilities of a batch of inputs) out. It calls
-    ``report(loss)`` after each of its `epochs`.
+    A subclass implements ``_adapt(network, sources, target, report)``. It gets a copy of the
+    source-only `Network`, a list of ``(inputs, codes)`` and the inputs of the target, all on the
+    device. It calls ``report(loss)`` after each epoch and returns a module with a method ``proba``
+    (class probabilities of a batch of inputs).
     """
 
     epochs: Any
@@ -124,11 +124,11 @@ class DeepClassifier(PortableModules, MultiSourceClassifier):
         raise NotImplementedError
 
     def _n_steps(self, sizes: Sequence[int]) -> int:
-        """Return the steps of an epoch, by default one pass over the largest domain."""
+        """Return the number of steps per epoch, by default one pass over the largest domain."""
         return int(self.steps_per_epoch or math.ceil(max(sizes) / self.batch_size))
 
     def _finished(self, network: nn.Module) -> nn.Module:
-        """Freeze for predictions: float64 for small networks, whatever the rows around a row."""
+        """Freeze for prediction, in float64 for small networks so that batches do not matter."""
         dtype = torch.float64 if self.backbone is None else torch.float32
         return copy.deepcopy(network).to(dtype).eval().requires_grad_(False)
 
@@ -145,7 +145,7 @@ class DeepClassifier(PortableModules, MultiSourceClassifier):
 
 
 class Network(nn.Module):  # type: ignore[misc]
-    """An encoder and a linear head; the width between them is found by trying one input."""
+    """An encoder and a linear head; the width between them is determined from one input."""
 
     def __init__(self, encoder: nn.Module, inputs: Tensor, n_classes: int) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class Network(nn.Module):  # type: ignore[misc]
 
 
 class Batches:
-    """Endless shuffled batches of one domain, all of one size; small domains come round again."""
+    """Infinite shuffled batches of a domain, all of the same size; small domains are repeated."""
 
     def __init__(self, *tensors: Tensor, batch_size: int) -> None:
         self._tensors = tensors
@@ -172,7 +172,7 @@ class Batches:
         self._rows = torch.empty(0, dtype=torch.long)
 
     def draw_rows(self) -> Tensor:
-        """Return the positions of the next batch's rows."""
+        """Return the row indices of the next batch."""
         while len(self._rows) < self.size:
             self._rows = torch.cat([self._rows, torch.randperm(self._n)])
         rows, self._rows = self._rows[: self.size], self._rows[self.size :]
@@ -185,9 +185,9 @@ class Batches:
 
 
 def feature_encoder(n_features: int) -> nn.Module:
-    """Return the encoder of feature mode: d→256, by way of 512 if d > 512, with BN and ReLU."""
+    """Return the encoder of features: d→256, or d→512→256 if d > 512, with BN and ReLU."""
     between = [_WIDE_LAYER] if n_features > _WIDE_INPUT else []
-    widths = [n_features, *between, _WIDTH]
+    widths = [n_features, *between, _FEATURE_WIDTH]
     layers: list[nn.Module] = [nn.Flatten()]
     for n_in, n_out in pairwise(widths):
         layers += [nn.Linear(n_in, n_out), nn.BatchNorm1d(n_out), nn.ReLU()]
@@ -215,7 +215,7 @@ def train_on_sources(
 def cross_entropy_steps(
     network: nn.Module, batches: Batches, optimizer: torch.optim.Optimizer, n_steps: int
 ) -> float:
-    """Take steps on the cross-entropy of labeled batches; return the average loss."""
+    """Minimize the cross-entropy of labeled batches; return the average loss."""
     network.train()
     total = 0.0
     for _ in range(n_steps):
@@ -225,7 +225,7 @@ def cross_entropy_steps(
 
 
 def descend(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
-    """Take one step of the optimizer; return the loss."""
+    """Take an optimizer step; return the loss."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -235,8 +235,8 @@ def descend(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
 def encode_together(encoder: nn.Module, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Encode the batches of all domains in one pass, so that they share batch statistics.
 
-    Encoded one by one, each domain would be normalized by its own moments in training and by
-    running averages over all domains in predictions.
+    Otherwise each domain would be normalized by its own moments in training, but by running
+    averages over all domains in prediction.
     """
     features = encoder(torch.cat(list(inputs)))
     return tuple(torch.split(features, [len(batch) for batch in inputs]))
@@ -252,7 +252,7 @@ def momentum_sgd(network: nn.Module, learning_rate: float, weight_decay: float) 
 def cosine_rate(
     optimizers: Sequence[torch.optim.Optimizer], learning_rate: float, epoch: int, epochs: int
 ) -> None:
-    """Set the rate of an epoch: from the start to a fiftieth of it along half a cosine."""
+    """Set the learning rate of an epoch, which decays to one fiftieth along half a cosine."""
     share = 0.5 * (1 + math.cos(math.pi * epoch / max(epochs - 1, 1)))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
@@ -260,14 +260,14 @@ def cosine_rate(
 
 
 def mixup(inputs: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Mix every row and its target with those of another row: ``share`` of it remains."""
+    """Mix each row and its target with those of another row, with weights share and 1 - share."""
     order = torch.randperm(len(inputs), device="cpu").to(inputs.device)
     mixed_inputs = share * inputs + (1 - share) * inputs[order]
     return mixed_inputs, share * targets + (1 - share) * targets[order]
 
 
 def draw_beta(parameter: float) -> float:
-    """Return a number from the Beta distribution with both parameters equal."""
+    """Draw from the symmetric Beta distribution."""
     return float(torch.distributions.Beta(parameter, parameter).sample())
 
 
@@ -277,14 +277,14 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def proba_of(network: nn.Module, inputs: Tensor) -> Tensor:
-    """Return the probabilities of all inputs in evaluation mode, without a graph."""
+    """Return the probabilities of all inputs in evaluation mode, without gradients."""
     network.eval()
     with torch.no_grad():
         return torch.cat([network.proba(batch) for batch in inputs.split(_PREDICT_BATCH)])
 
 
 def features_of(network: Network, inputs: Tensor) -> Tensor:
-    """Return the features of all inputs in evaluation mode, without a graph."""
+    """Return the features of all inputs in evaluation mode, without gradients."""
     network.eval()
     with torch.no_grad():
         return torch.cat([network.encoder(batch) for batch in inputs.split(_PREDICT_BATCH)])
@@ -302,7 +302,7 @@ def in_batches(
     device: torch.device,
     double: bool,
 ) -> Array:
-    """Apply a function of input tensors to rows, batch by batch, without a graph."""
+    """Apply a function of input tensors to rows in batches, without gradients."""
     dtype = torch.float64 if double else torch.float32
     with torch.no_grad():
         parts = [
@@ -321,7 +321,7 @@ def to_inputs(
 
 
 def copy_module(module: Any, name: str) -> nn.Module:
-    """Return a copy of a network, or say what is accepted."""
+    """Return a copy of a network after checking its type."""
     if not isinstance(module, nn.Module):
         raise MixdaError(
             f"{name} must be a torch.nn.Module that maps inputs to features, got {module!r}."
@@ -330,7 +330,7 @@ def copy_module(module: Any, name: str) -> nn.Module:
 
 
 def check_input_shape(shape: Any, n_features: int) -> tuple[int, ...]:
-    """Return the shape of one input; it must have as many entries as a row has features."""
+    """Return the shape of an input after checking its product against the features."""
     if shape is None:
         return (n_features,)
     if not isinstance(shape, (tuple, list)) or math.prod(shape) != n_features:
@@ -342,7 +342,7 @@ def check_input_shape(shape: Any, n_features: int) -> tuple[int, ...]:
 
 
 def resolve_device(device: Any) -> torch.device:
-    """Return the device to compute on, or say what is accepted."""
+    """Return the torch device after checking that it is available."""
     name = str(device)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -351,8 +351,8 @@ def resolve_device(device: Any) -> torch.device:
     if name == "cuda" or (name.startswith("cuda:") and name[5:].isdigit()):
         if not torch.cuda.is_available():
             raise MixdaError(
-                f"device={name!r} was asked for, but torch finds no CUDA device here; "
-                "use device='auto' or 'cpu'."
+                f"device={name!r} is not available: torch finds no CUDA device. Use device='auto' "
+                "or 'cpu'."
             )
         return torch.device(name)
     raise MixdaError(f"device must be one of 'auto', 'cpu', 'cuda', got {device!r}.")
@@ -360,7 +360,7 @@ def resolve_device(device: Any) -> torch.device:
 
 @contextmanager
 def isolated_generators(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's generators and put them back as they were."""
+    """Seed torch's generators and restore their state afterwards."""
     on_gpu = device.type == "cuda"
     gpu = torch.cuda.current_device() if on_gpu and device.index is None else device.index
     with torch.random.fork_rng(devices=[gpu] if on_gpu else []):
@@ -375,7 +375,7 @@ def isolated_generators(seed: int, device: torch.device) -> Iterator[None]:
 def reporting(
     epochs: int, what: str, verbose: bool, losses: list[float] | None = None
 ) -> Iterator[Report]:
-    """Give a function that takes the loss of each epoch, keeps it and shows the progress."""
+    """Yield a function that records the loss of an epoch and shows progress."""
     seen: list[float] = [] if losses is None else losses
     with Progress(epochs, what, verbose) as progress:
 
@@ -392,7 +392,7 @@ def _output_width(encoder: nn.Module, one_input: Tensor) -> int:
         features = encoder(one_input)
     if features.ndim != 2 or len(features) != 1:
         raise MixdaError(
-            f"the backbone gave an output of shape {tuple(features.shape)} for one input of shape "
-            f"{tuple(one_input.shape)}; it must give one row of features per input."
+            f"backbone must return one row of features per input, got an output of shape "
+            f"{tuple(features.shape)} for an input of shape {tuple(one_input.shape)}."
         )
     return int(features.shape[1])

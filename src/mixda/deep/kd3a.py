@@ -1,4 +1,4 @@
-"""KD3A: domains keep their data; the target learns from the votes of the sources' networks."""
+"""KD3A: decentralized adaptation by knowledge distillation from the votes of the sources."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from mixda.deep._training import (
     soft_cross_entropy,
 )
 
-_MOST_SOURCES = 16  # exact Shapley values look at every subset of the sources
-_MEMORY = 0.9  # of the domain weights from one epoch to the next
-_LAST_RESORT = 1e-3  # weight of a sample about which no source is sure
+_MAX_SOURCES = 16  # exact Shapley values enumerate all subsets of the sources
+_WEIGHT_MOMENTUM = 0.9  # of the domain weights, between epochs
+_NO_VOTE_WEIGHT = 1e-3  # of a sample for which no source is confident
 
 
 class KD3A(DeepClassifier):
@@ -57,39 +57,39 @@ class KD3A(DeepClassifier):
     Parameters
     ----------
     consensus : {"soft", "hard"}
-        What the target learns where the sure sources vote for a class: the average of its
-        supporters with their number as weight, or the class alone with weight 1 (as in the
-        published code). Where no source is sure: the average of all with a weight of 0.001, or
-        nothing.
+        Pseudo-label where confident sources vote for a class: the average of its supporters,
+        weighted by their number, or the class itself with weight 1 (as in the published code).
+        Where no source is confident: the average of all sources with weight 0.001, or none.
     gate : tuple of float
-        Confidence that a vote needs, in the first epoch and after the last.
+        Minimum confidence of a vote, in the first epoch and after the last.
     epochs : int
-        Passes of adaptation; 0 leaves the source-only network. The last epoch is what predicts:
-        no label of the target is there to choose another.
+        Epochs of adaptation; 0 keeps the source-only network. The network of the last epoch is used
+        for prediction, as no target labels are available for early stopping.
     steps_per_epoch : int, optional
-        Default: as many as the largest domain has batches.
+        By default the number of batches of the largest domain.
     batch_size : int
-        Rows of every domain in a step.
+        Number of rows per domain and step.
     learning_rate, weight_decay : float
-        Of stochastic gradient descent with momentum 0.9, in the adaptation; the rate falls to a
+        Of stochastic gradient descent with momentum 0.9 in the adaptation; the rate decays to one
         fiftieth along a cosine.
     pretrain_epochs, pretrain_learning_rate : int, float
-        Source-only training that comes first, the same for all deep methods of a seed.
+        Source-only training before the adaptation, identical for all deep methods with the same
+        seed.
     backbone : torch.nn.Module, optional
-        Network from inputs to features, trained end to end (a copy of it). By default the inputs
-        are features already, and E is a small network: d→256, or d→512→256 if d > 512, with
+        Network from inputs to features; a copy of it is trained end to end. By default the inputs
+        are already features, and E is a small network: d→256, or d→512→256 if d > 512, with
         batch normalization and ReLU.
     input_shape : tuple of int, optional
-        Shape of one input, if the rows of `X` are flattened ones.
+        Shape of an input, if the rows of `X` are flattened.
     encoder : {"lda", "mlp"}, transformer or None
-        A space learned from the sources before the network; see `mixda.GMMWBT`.
+        Feature space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardization of the rows of `X`: by the sources together, each domain by itself (as
-        BatchNorm cannot), "sources" only before an encoder, or none.
+        Standardization of `X`: over all sources, per domain (which BatchNorm cannot do), "sources"
+        only if there is an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class KD3A(DeepClassifier):
         super()._check_parameters()
         check_choice(self.consensus, "consensus", ("soft", "hard"))
         if not isinstance(self.gate, (tuple, list)) or len(self.gate) != 2:
-            raise MixdaError(f"gate must be two numbers between 0 and 1, got {self.gate!r}.")
+            raise MixdaError(f"gate must hold two numbers between 0 and 1, got {self.gate!r}.")
         for value in self.gate:
             check_number(value, "gate", most=1.0)
 
@@ -198,7 +198,11 @@ class KD3A(DeepClassifier):
                 networks[-1], target, consensus, certainty, unlabeled, optimizers[-1], n_steps
             )
             fresh = domain_weights(votes, gate)
-            weights = fresh if weights is None else _MEMORY * weights + (1 - _MEMORY) * fresh
+            weights = (
+                fresh
+                if weights is None
+                else _WEIGHT_MOMENTUM * weights + (1 - _WEIGHT_MOMENTUM) * fresh
+            )
             average_encoders(networks, weights)
             report(loss)
         if weights is not None:
@@ -215,7 +219,7 @@ def distill_steps(
     optimizer: torch.optim.Optimizer,
     n_steps: int,
 ) -> float:
-    """Take steps on the mixed consensus of target batches; return the average loss."""
+    """Train on the mixup of target batches with their consensus; return the average loss."""
     network.train()
     total = 0.0
     for _ in range(n_steps):
@@ -227,7 +231,7 @@ def distill_steps(
 
 
 def knowledge_vote(proba: Tensor, gate: float, consensus: str = "soft") -> tuple[Tensor, Tensor]:
-    """Return what the sources agree on, (n, nc), and its weight, (n,), from (N, n, nc)."""
+    """Return the consensus (n, nc) of predictions (N, n, nc) and its weights (n,)."""
     votes = gated_votes(proba, gate)
     mass = votes.sum(dim=0)
     passed = mass.sum(dim=1) > 0
@@ -237,19 +241,19 @@ def knowledge_vote(proba: Tensor, gate: float, consensus: str = "soft") -> tuple
     supports = votes[:, torch.arange(len(winner), device=winner.device), winner] > 0  # (N, n)
     n_supporters = supports.sum(dim=0)
     supported = (proba * supports[:, :, None]).sum(dim=0) / n_supporters.clamp(min=1)[:, None]
-    weights = torch.where(passed, n_supporters / len(proba), _LAST_RESORT)
+    weights = torch.where(passed, n_supporters / len(proba), _NO_VOTE_WEIGHT)
     return torch.where(passed[:, None], supported, proba.mean(dim=0)), weights.to(proba.dtype)
 
 
 def gated_votes(proba: Tensor, gate: float) -> Tensor:
-    """Return the vote of each source for each sample, (N, n, nc): its confidence, or nothing."""
+    """Return the vote of each source for each sample, (N, n, nc): its confidence or 0."""
     confidence, predicted = proba.max(dim=2)
     votes = nn.functional.one_hot(predicted, proba.shape[2]) * confidence[:, :, None]
     return votes * (confidence > gate)[:, :, None]
 
 
 def domain_weights(proba: Tensor, gate: float) -> Array:
-    """Return the weights of the sources' encoders and, last, of the target's."""
+    """Return the weights of the encoders of the sources and, last, of the target."""
     n_sources = len(proba)
     passed = float((proba.amax(dim=(0, 2)) > gate).double().mean())
     of_target = passed / (n_sources + 1)
@@ -259,7 +263,7 @@ def domain_weights(proba: Tensor, gate: float) -> Array:
 
 
 def coalition_values(proba: Tensor, gate: float) -> Array:
-    """Return V(S) of every set of sources, (2^N,): the winning vote, summed over the samples.
+    """Return V(S) of all sets of sources, (2^N,): the winning vote, summed over the samples.
 
     Bit k of a position says whether source k is in the set.
     """
@@ -287,7 +291,7 @@ def shapley_values(values: Array) -> Array:
 
 
 def average_encoders(networks: list[Network], weights: Array) -> None:
-    """Give all networks the weighted average of their encoders, running statistics included."""
+    """Replace all encoders by their weighted average, including running statistics."""
     states = [network.encoder.state_dict() for network in networks]
     average = {
         name: sum(float(w) * state[name] for w, state in zip(weights, states, strict=True))
@@ -300,9 +304,9 @@ def average_encoders(networks: list[Network], weights: Array) -> None:
 
 
 def check_number_of_sources(n_sources: int) -> None:
-    """Say it if exact Shapley values are out of reach."""
-    if n_sources > _MOST_SOURCES:
+    """Raise an error if exact Shapley values are not feasible."""
+    if n_sources > _MAX_SOURCES:
         raise MixdaError(
-            f"KD3A weighs every subset of the sources, which is meant for at most {_MOST_SOURCES} "
-            f"sources, got {n_sources}; merge some of them."
+            f"KD3A enumerates all subsets of the sources and supports at most {_MAX_SOURCES} "
+            f"sources, got {n_sources}. Merge some of them."
         )

@@ -1,4 +1,4 @@
-"""LtC-MSDA: classify on a graph of the prototypes of every class in every domain."""
+"""LtC-MSDA: classification on a graph of the prototypes of each class and domain."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mixda.deep._training import (
     features_of,
 )
 
-_KEPT = 0.7  # of a prototype when its class is in the batch
-_MAX_ENTROPY = 0.5  # nats, of a target prediction that counts as a label
-_MEDIAN_SIMILARITY = 0.1  # between prototypes, by the rule for sigma
+_PROTOTYPE_MOMENTUM = 0.7  # when the class is in the batch
+_MAX_ENTROPY = 0.5  # nats; target predictions below it are pseudo-labels
+_MEDIAN_SIMILARITY = 0.1  # between prototypes, if sigma="median"
 
 
 class LtCMSDA(DeepClassifier):
@@ -52,40 +52,41 @@ class LtCMSDA(DeepClassifier):
     Parameters
     ----------
     sigma : "median" or float
-        Width of the similarity; "median" makes the median similarity of prototypes 0.1, again at
-        every epoch. The 0.005 of the published code makes all similarities zero on features of
-        unit scale, and the graph a plain network.
+        Width of the similarity. "median" sets it at each epoch such that the median similarity of
+        the prototypes is 0.1. With 0.005, as in the published code, all similarities vanish for
+        features of unit scale, and the graph has no effect.
     global_weight, local_weight : float
-        λ of the two alignments.
+        λ of the global and the local alignment.
     warmup_epochs : int
-        Epochs on the sources alone (the first two terms), at most half of `epochs`, so that the
-        predictions that label the target mean something.
+        Epochs on the sources only (the first two terms), at most half of `epochs`, before target
+        predictions are used as pseudo-labels.
     epochs : int
-        Passes of adaptation; 0 leaves the source-only network. The last epoch is what predicts:
-        no label of the target is there to choose another.
+        Epochs of adaptation; 0 keeps the source-only network. The network of the last epoch is used
+        for prediction, as no target labels are available for early stopping.
     steps_per_epoch : int, optional
-        Default: as many as the largest domain has batches.
+        By default the number of batches of the largest domain.
     batch_size : int
-        Rows of every domain in a step.
+        Number of rows per domain and step.
     learning_rate, weight_decay : float
-        Of Adam, in the adaptation.
+        Of Adam in the adaptation.
     pretrain_epochs, pretrain_learning_rate : int, float
-        Source-only training that comes first, the same for all deep methods of a seed.
+        Source-only training before the adaptation, identical for all deep methods with the same
+        seed.
     backbone : torch.nn.Module, optional
-        Network from inputs to features, trained end to end (a copy of it). By default the inputs
-        are features already, and E is a small network: d→256, or d→512→256 if d > 512, with
+        Network from inputs to features; a copy of it is trained end to end. By default the inputs
+        are already features, and E is a small network: d→256, or d→512→256 if d > 512, with
         batch normalization and ReLU.
     input_shape : tuple of int, optional
-        Shape of one input, if the rows of `X` are flattened ones.
+        Shape of an input, if the rows of `X` are flattened.
     encoder : {"lda", "mlp"}, transformer or None
-        A space learned from the sources before the network; see `mixda.GMMWBT`.
+        Feature space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardization of the rows of `X`: by the sources together, each domain by itself (as
-        BatchNorm cannot), "sources" only before an encoder, or none.
+        Standardization of `X`: over all sources, per domain (which BatchNorm cannot do), "sources"
+        only if there is an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Attributes
     ----------
@@ -202,7 +203,7 @@ class LtCMSDA(DeepClassifier):
     def _loss(
         self, model: PrototypeGraph, inputs: list[Tensor], labels: list[Tensor], warming: bool
     ) -> Tensor:
-        """Return the loss of a step; the prototypes move on the way."""
+        """Return the loss of a step and update the prototypes."""
         *sources, target = encode_together(model.encoder, inputs)
         nc = model.n_classes
         features = torch.cat(sources)
@@ -254,7 +255,7 @@ class PrototypeGraph(nn.Module):  # type: ignore[misc]
         self.second.load_state_dict(network.head.state_dict())
 
     def set_sigma(self, sigma: Any) -> None:
-        """Set the width of the similarity, by the median of distances unless it is a number."""
+        """Set the width of the similarity, from the median distance unless it is given."""
         if sigma == "median":
             self.sigma.copy_(median_sigma(self.prototypes))
         else:
@@ -265,7 +266,7 @@ class PrototypeGraph(nn.Module):  # type: ignore[misc]
         return torch.exp(-mean_squares(a, b) / (2 * self.sigma**2))
 
     def logits(self, prototypes: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits of prototypes and of samples, each sample on its own in the graph."""
+        """Return the logits of prototypes and samples; samples are not connected in the graph."""
         A, S = self.similarity(prototypes, prototypes), self.similarity(queries, prototypes)
         hidden = self.dropout(torch.relu(self.first(A @ prototypes)))
         hidden_queries = self.dropout(torch.relu(self.first(S @ prototypes + queries)))
@@ -287,7 +288,7 @@ class PrototypeGraph(nn.Module):  # type: ignore[misc]
 def first_prototypes(
     network: Network, sources: list[LabeledTensors], target: Tensor, n_classes: int
 ) -> Tensor:
-    """Return class means of every domain, sources then target, under the source-only network.
+    """Return the class means of each domain, target last, under the source-only network.
 
     A class that a domain lacks (or of which no target sample is predicted with confidence) starts
     at its mean over the sources.
@@ -305,10 +306,12 @@ def first_prototypes(
 
 
 def moved_prototypes(prototypes: Tensor, features: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return prototypes after a batch and the local loss; gradients pass by the batch only."""
+    """Return updated prototypes and the local loss; gradients flow only through the batch."""
     means, counts = class_means(features, nodes, len(prototypes))
     present = counts[:, None] > 0
-    moved = torch.where(present, _KEPT * prototypes + (1 - _KEPT) * means, prototypes)
+    moved = torch.where(
+        present, _PROTOTYPE_MOMENTUM * prototypes + (1 - _PROTOTYPE_MOMENTUM) * means, prototypes
+    )
     local = torch.where(present, (means - prototypes) ** 2, 0.0).mean(dim=1).sum() / len(nodes)
     return moved, local
 
@@ -327,7 +330,7 @@ def confident_rows(proba: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def global_alignment(adjacency: Tensor, n_classes: int) -> Tensor:
-    """Return L_global: how much the relations of classes differ between domains."""
+    """Return L_global, the difference of class relations between domains."""
     M = len(adjacency) // n_classes
     blocks = adjacency.reshape(M, n_classes, M, n_classes).transpose(1, 2)
     terms = [

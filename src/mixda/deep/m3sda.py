@@ -1,4 +1,4 @@
-"""M3SDA: align the moments of all domains under one encoder, one classifier per source."""
+"""M3SDA: moment matching of all domains with a shared encoder and one classifier per source."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mixda.deep._training import (
     encode_together,
 )
 
-_ENCODER_STEPS = 4  # of the beta variant, per step of its classifiers
-_SPREAD = 0.1  # between the two classifiers of a pair at the start, in deviations of the weights
+_ENCODER_STEPS = 4  # per step of the classifiers, in the variant "beta"
+_INITIAL_SPREAD = 0.1  # between the classifiers of a pair, in standard deviations of the weights
 
 
 class M3SDA(DeepClassifier):
@@ -36,10 +36,10 @@ class M3SDA(DeepClassifier):
               \frac{1}{N} \sum_i \| E[G(X_i)^k] - E[G(X_T)^k] \|_2 +
               \frac{2}{N(N-1)} \sum_{i<j} \| E[G(X_i)^k] - E[G(X_j)^k] \|_2 \Bigr]
 
-    with powers by element and f the number of features of G. The target's probabilities are the
-    average over the classifiers. The variant "beta" gives each source a pair of classifiers and
-    adds the steps of maximum classifier discrepancy: the pairs learn to disagree on the target,
-    then G learns, four times, to make them agree.
+    with elementwise powers and f the number of features of G. The probabilities of the target are
+    averaged over the classifiers. The variant "beta" has a pair of classifiers per source and adds
+    the steps of maximum classifier discrepancy: the pairs are trained to disagree on the target,
+    then G is trained, for four steps, to make them agree.
 
     Parameters
     ----------
@@ -48,33 +48,34 @@ class M3SDA(DeepClassifier):
     moment_weight : float
         λ, for distances divided by √f; [1]_ uses 5e-4 without that division.
     n_moments : int
-        Moments to match. Uncenterd powers above 2 grow quickly.
+        Number of raw moments to match; high moments grow quickly.
     epochs : int
-        Passes of adaptation; 0 leaves the source-only network. The last epoch is what predicts:
-        no label of the target is there to choose another.
+        Epochs of adaptation; 0 keeps the source-only network. The network of the last epoch is used
+        for prediction, as no target labels are available for early stopping.
     steps_per_epoch : int, optional
-        Default: as many as the largest domain has batches.
+        By default the number of batches of the largest domain.
     batch_size : int
-        Rows of every domain in a step.
+        Number of rows per domain and step.
     learning_rate, weight_decay : float
-        Of Adam, in the adaptation.
+        Of Adam in the adaptation.
     pretrain_epochs, pretrain_learning_rate : int, float
-        Source-only training that comes first, the same for all deep methods of a seed.
+        Source-only training before the adaptation, identical for all deep methods with the same
+        seed.
     backbone : torch.nn.Module, optional
-        Network from inputs to features, trained end to end (a copy of it). By default the inputs
-        are features already, and G is a small network: d→256, or d→512→256 if d > 512, with
+        Network from inputs to features; a copy of it is trained end to end. By default the inputs
+        are already features, and G is a small network: d→256, or d→512→256 if d > 512, with
         batch normalization and ReLU.
     input_shape : tuple of int, optional
-        Shape of one input, if the rows of `X` are flattened ones.
+        Shape of an input, if the rows of `X` are flattened.
     encoder : {"lda", "mlp"}, transformer or None
-        A space learned from the sources before the network; see `mixda.GMMWBT`.
+        Feature space learned from the sources before the network; see `mixda.GMMWBT`.
     scale : {"sources", "domain", "auto", None}
-        Standardization of the rows of `X`: by the sources together, each domain by itself (as
-        BatchNorm cannot), "sources" only before an encoder, or none.
+        Standardization of `X`: over all sources, per domain (which BatchNorm cannot do), "sources"
+        only if there is an encoder, or none.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Attributes
     ----------
@@ -199,7 +200,7 @@ class M3SDA(DeepClassifier):
 
 
 class HeadVote(nn.Module):  # type: ignore[misc]
-    """One encoder and, for every source, a classifier or a pair; their probabilities are averaged.
+    """An encoder and, per source, a classifier or a pair; their probabilities are averaged.
 
     All classifiers start from the source-only one. A pair starts slightly apart: two equal
     classifiers with equal gradients would never disagree.
@@ -215,7 +216,7 @@ class HeadVote(nn.Module):  # type: ignore[misc]
         if n_heads > 1:
             for head in (head for pair in self.heads for head in pair):
                 noise = torch.randn(head.weight.shape).to(head.weight.device)
-                head.weight.data += _SPREAD * head.weight.data.std() * noise
+                head.weight.data += _INITIAL_SPREAD * head.weight.data.std() * noise
 
     def cross_entropy(self, features: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
         """Return the sum over sources, each with its own classifiers."""

@@ -14,6 +14,7 @@ from mixda.estimators._registry import Method as Method
 
 if TYPE_CHECKING:
     from mixda.estimators._base import MultiSourceClassifier as MultiSourceClassifier
+    from mixda.estimators._export import rule_of as rule_of
     from mixda.estimators._mixture_classifier import SMOOTHING as SMOOTHING
     from mixda.estimators._mixture_classifier import log_linear_pool as log_linear_pool
     from mixda.estimators._mixture_classifier import train_rough as train_rough
@@ -32,6 +33,7 @@ _OTHERS = {
     "SMOOTHING": "_mixture_classifier",
     "log_linear_pool": "_mixture_classifier",
     "train_rough": "_mixture_classifier",
+    "rule_of": "_export",
 }
 _PUBLIC = ("DomainEncoder", "MLPEncoder", "MultiSourceClassifier")
 

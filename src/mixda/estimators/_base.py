@@ -1,7 +1,7 @@
-"""What every estimator shares: SKADA's domain convention, labels, encoding and predictions.
+"""The base class of all estimators: SKADA's domain convention, labels, encoding, predictions.
 
-A method subclasses `MultiSourceClassifier`, keeps its parameters in `__init__` and writes three
-hooks, `_fit_domains`, `_predict_encoded` and `_rule`, that see encoded samples and integer classes.
+A method subclasses `MultiSourceClassifier`, stores its parameters in `__init__` and implements
+three hooks, `_fit_domains`, `_predict_encoded` and `_rule`, on encoded samples and class codes.
 """
 
 from __future__ import annotations
@@ -41,27 +41,26 @@ _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
 
 
 class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of all estimators: labeled source domains in, a classifier of the target out.
+    """Base class of all estimators, which learn a classifier of the target from labeled sources.
 
-    `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id, and negative
-    ids are the target (several negative ids are one target). Target rows of `y` are dropped
-    before anything looks at them. Without `sample_domain`, all rows of `fit` are one source with
-    nothing to adapt to, and all rows to predict are the target's.
+    `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id; negative ids
+    are the target, all together. Target rows of `y` are dropped before anything reads them.
+    Without `sample_domain`, all rows of `fit` form one source without a target, and all rows of
+    `predict` belong to the target.
 
     A subclass has the parameters `encoder`, `scale` and `random_state`, and implements
 
     ``_fit_domains(sources, target, rng)``
-        `sources` is a list of ``(Z, codes)``, encoded samples and positions in `classes_`, one
-        pair per source in the order of `sources_`; `target` is an array or None.
+        `sources` is a list of ``(Z, codes)``, encoded samples and positions in `classes_`, in the
+        order of `sources_`; `target` is an array or None.
     ``_predict_encoded(Z)``
         Probabilities of the classes for encoded samples, shape (n, nc).
     ``_rule()``
-        The same as a `mixda.rules.Rule`, for `to_model`.
+        The same function as a `mixda.rules.Rule`, for `to_model`.
 
-    After a fit with a target there are `source_mixtures_` and `unlabeled_mixture_`: a method that
-    does not fit mixtures of its own gets one Gaussian per class and domain in the encoded space
-    (per predicted class in the target), in closed form, so that models and reports know where the
-    data were without holding a sample.
+    After a fit with a target, `source_mixtures_` and `unlabeled_mixture_` describe the domains in
+    the encoded space. For a method that fits no mixtures, they have one Gaussian per class (in
+    the target, per predicted class), so that models and reports know the data without a sample.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
@@ -89,7 +88,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         X : array-like of shape (n, d)
             Samples of all domains.
         y : array-like of shape (n,)
-            Classes of the source rows; what stands on target rows is never read.
+            Classes of the source rows. Target rows are never read.
         sample_domain : array-like of shape (n,) or int, optional
             Ids of at least 0 for sources, negative for the target. Default: one source.
 
@@ -126,16 +125,16 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def predict(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> NDArray[Any]:
-        """Return the most probable class of every row.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
         sample_domain : array-like of shape (n,) or int, optional
-            Where the rows come from; by default the target. Rows of sources are standardized as
-            such (see `scale`) and then classified by the target's model.
+            Domains of the rows. Default: the target. Rows of sources are standardized as such
+            (see `scale`) and then classified like those of the target.
         allow_source : bool
-            If False, rows of source domains are an error.
+            If False, rows of source domains raise an error.
 
         Returns
         -------
@@ -146,7 +145,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return winners
 
     def predict_proba(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> Array:
-        """Return the probability of every class, shape (n, nc), columns as in `classes_`.
+        """Return the probability of each class, shape (n, nc), columns as in `classes_`.
 
         Parameters are those of `predict`.
         """
@@ -155,8 +154,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         ids = check_domains(sample_domain, len(X), default=-1)
         if not allow_source and (ids >= 0).any():
             raise MixdaError(
-                f"{(ids >= 0).sum()} of the rows to predict are of source domains, but "
-                "allow_source is False; give target rows (negative ids) or allow_source=True."
+                f"allow_source is False, but {(ids >= 0).sum()} rows are from source domains; give "
+                "target rows (negative ids), or allow_source=True."
             )
         return self._predict(X, ids)
 
@@ -188,13 +187,13 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters
         ----------
         domain_names : sequence of str, optional
-            Of the sources in the order of `sources_`, then of the target; default "source 0" …
-            "target".
+            Names of the sources in the order of `sources_`, then of the target. Default:
+            "source 0", …, "target".
 
         Returns
         -------
         AdaptedModel
-            It predicts the same, and holds mixtures of the domains but none of their samples.
+            It makes the same predictions and holds mixtures of the domains, but no samples.
         """
         self._check_adapted()
         encoder, head = self.encoder_.rule(), self._rule()
@@ -261,13 +260,13 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self)
         if not hasattr(self, "unlabeled_mixture_"):
             raise MixdaError(
-                f"this {type(self).__name__} was fitted without a target, so there is no adapted "
-                "model; call fit(X, y, sample_domain=...) with some negative ids first."
+                f"this {type(self).__name__} was fitted without a target; call "
+                "fit(X, y, sample_domain=...) with some negative ids first."
             )
 
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # nothing of an earlier fit may decide
+            delattr(self, name)  # of an earlier fit
         self._sizes = []
 
     def _summarize(self, sources: list[Source], target: Array) -> None:
@@ -291,13 +290,13 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.unlabeled_mixture_ = replace(predicted, labels=None, classes=None)
 
     def _domains(self, names: Sequence[str] | None) -> list[Domain]:
-        """Return the domains of a model; sources that the method took as one are one here too."""
+        """Return the domains of a model; sources that the method pooled are one domain."""
         if names is None:
             names = [*(f"source {k}" for k in self.sources_), "target"]
         if isinstance(names, str) or len(names) != len(self.sources_) + 1:
             raise MixdaError(
-                f"domain_names must be {len(self.sources_) + 1} names, those of the sources and "
-                f"then the target's, got {names!r}."
+                f"domain_names must be {len(self.sources_) + 1} names, the sources first and the "
+                f"target last, got {names!r}."
             )
         names, sizes = [str(name) for name in names], self._sizes
         if len(self.source_mixtures_) < len(self.sources_):
@@ -323,18 +322,18 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _check_roles(self, is_source: NDArray[np.bool_], given: bool) -> None:
         if not is_source.any():
             raise MixdaError(
-                "sample_domain names no source domain (all ids are negative); "
-                "give labeled source rows an id of 0 or more."
+                "sample_domain has no source (all ids are negative); give labeled source rows an "
+                "id of at least 0."
             )
         if self._needs_target and given and is_source.all():
             raise MixdaError(
-                "sample_domain names no target (no id is negative); give target rows a negative "
-                "id, or leave sample_domain out to train on labeled rows without adaptation."
+                "sample_domain has no target (no id is negative); give target rows a negative id, "
+                "or leave out sample_domain to train without adaptation."
             )
 
 
 def _as_json(value: Any) -> Any:
-    """Return a parameter as JSON, or in words if it is an object."""
+    """Return a parameter as JSON, or the name of an object."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     try:

@@ -1,4 +1,4 @@
-"""Fitted scikit-learn objects as rules: the linear ones, small networks, and chains of them."""
+"""Turn fitted scikit-learn objects into rules: linear models, small networks, pipelines."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
+from mixda.estimators._export_trees import boosting_rule, forest_rule
 from mixda.rules import Affine, Chain, Linear, OneHot, ReLU, Rule, Softmax, Step
 
 
 def rule_of(thing: Any, n_classes: int | None = None) -> Rule:
-    """Return what a fitted scikit-learn object computes as a rule.
+    """Return the rule that computes what a fitted scikit-learn object computes.
 
     Parameters
     ----------
     thing : transformer, classifier or Pipeline
     n_classes : int, optional
-        If given, the rule of the probabilities of a classifier whose classes are among the codes
-        ``0 … n_classes-1`` (a decision counts as a probability of one if it has nothing else);
-        if not, the rule of the transform.
+        For a classifier, whose classes are among the codes ``0 … n_classes-1``: the rule returns
+        probabilities, or one for the decision of a classifier without probabilities. Without it,
+        the rule is that of `transform`.
 
     Returns
     -------
@@ -48,8 +49,8 @@ def rule_of(thing: Any, n_classes: int | None = None) -> Rule:
         return Chain((*first, *([] if n_classes is None else [rule_of(steps[-1], n_classes)])))
     if not from_sklearn or name not in known:
         raise MixdaError(
-            f"{name} cannot be kept in a model, which holds formulas of a few kinds only; "
-            f"supported here are {', '.join(known)} and pipelines of these."
+            f"{name} cannot be kept in a model; supported are {', '.join(known)}, and pipelines "
+            "of these."
         )
     rule = known[name](thing)
     return rule if n_classes is None else _among(rule, thing.classes_, n_classes)
@@ -64,7 +65,7 @@ def hidden_layers(network: Any) -> Chain:
 
 
 def _among(rule: Rule, codes: Any, n_classes: int) -> Rule:
-    """Give classes that a head never saw a probability of zero."""
+    """Give classes that the classifier has not seen a probability of zero."""
     if len(codes) == n_classes:
         return rule
     return Chain((rule, Linear(np.eye(n_classes)[codes], np.zeros(n_classes))))
@@ -98,7 +99,7 @@ def _plain(axes: Array) -> Rule:
 
 
 def _scores(coef: Array, intercept: Any) -> Linear:
-    """Linear scores (n, nc) from rows of coefficients; one row decides between two classes."""
+    """Return linear scores (n, nc); a single row of coefficients separates two classes."""
     coef = np.atleast_2d(coef)
     intercept = np.broadcast_to(intercept, len(coef))
     if len(coef) == 1:
@@ -120,11 +121,11 @@ def _decisions(head: Any) -> Rule:
 
 
 def _support_vectors(head: Any) -> Rule:
-    """Write the votes of every pair of classes as two linear maps with a step between."""
+    """Return one-against-one voting as two linear maps with a step function between them."""
     if head.kernel != "linear" or hasattr(head, "predict_proba"):
         raise MixdaError(
             "SVC can be kept in a model only with kernel='linear' and probability=False, got "
-            f"kernel={head.kernel!r}; the others hold samples."
+            f"kernel={head.kernel!r}; other kernels keep samples."
         )
     nc = len(head.classes_)
     if nc == 2:
@@ -167,4 +168,7 @@ _CLASSIFIERS: dict[str, Callable[[Any], Rule]] = {
     "SVC": _support_vectors,
     "MLPClassifier": _network,
     "DummyClassifier": _constant,
+    "RandomForestClassifier": forest_rule,
+    "ExtraTreesClassifier": forest_rule,
+    "HistGradientBoostingClassifier": boosting_rule,
 }

@@ -1,6 +1,6 @@
-"""What the methods over mixtures share: domains become mixtures, a labeled target one decides.
+"""The base class of the methods over mixtures, which learn a labeled mixture of the target.
 
-`fit` makes the mixtures from samples; `fit_mixtures` takes them from elsewhere (federated).
+`fit` makes the mixtures of the domains from samples; `fit_mixtures` takes given ones (federated).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SMOOTHING = 0.05  # uniform share in each factor of a product, so that no factor
 
 
 class MixtureClassifier(MultiSourceClassifier):
-    """Base of the methods whose outcome is a labeled mixture of the target.
+    """Base class of the methods that learn a labeled mixture of the target.
 
-    A subclass implements ``_adapt(sources, target, rng)``: labeled mixtures of the sources and
-    an unlabeled one of the target in, a labeled mixture of the target out.
+    A subclass implements ``_adapt(sources, target, rng)``, which takes the labeled mixtures of the
+    sources and the unlabeled mixture of the target and returns a labeled mixture of the target.
     """
 
     n_components: Any
@@ -56,27 +56,26 @@ class MixtureClassifier(MultiSourceClassifier):
     verbose: Any
 
     def fit_mixtures(self: Self, sources: Sequence[Mixture], target: Mixture) -> Self:
-        """Adapt from mixtures alone, as when the samples must stay where they are (federated).
+        """Adapt from mixtures, for samples that must stay where they are (federated).
 
-        The mixtures are over raw features. With the same mixtures, this is what `fit` does after
-        it has made them, but for the sources' classifier of ``classifier="product"``, which is
-        trained on samples drawn from them: `class_prior` gives every class of a source the same
-        mass, or leaves the masses as they are; `scale` takes the moments of the mixtures,
-        ``min_std="auto"`` a floor from them. `n_components`, `target_components` and `n_init` are
-        not used. An `encoder` needs samples, so it must be None.
+        The mixtures are over raw features. This is what `fit` does once it has the mixtures of the
+        domains, with moments (`scale`, `min_std`) taken from the mixtures, and the source
+        classifier of ``classifier="product"`` trained on samples drawn from them. `class_prior`
+        balances the classes of each source, or leaves their masses unchanged. `n_components`,
+        `target_components` and `n_init` are not used, and `encoder` must be None.
 
         Parameters
         ----------
         sources : sequence of N labeled Mixture
-            Their classes are united. If they have feature names, all must have the same ones;
-            other orders are put right.
+            Their classes are united. If they have feature names, all must have the same ones,
+            in any order.
         target : Mixture
-            Its labels, if it has any, are not looked at.
+            Its labels, if it has any, are ignored.
 
         Returns
         -------
         self
-            `predict` and all others then work on raw samples as usual.
+            `predict` works on raw samples as usual.
 
         Examples
         --------
@@ -231,7 +230,7 @@ class MixtureClassifier(MultiSourceClassifier):
         )
 
     def _finish(self, sources: list[Mixture], target: Mixture) -> None:
-        """Adapt; the random numbers are the same whether the mixtures were fitted or given."""
+        """Adapt, with the same random numbers whether the mixtures were fitted or given."""
         self.source_mixtures_, self.unlabeled_mixture_ = sources, target
         self.target_mixture_ = self._adapt(sources, target, np.random.default_rng(self._seed))
         self._train()
@@ -258,7 +257,7 @@ class MixtureClassifier(MultiSourceClassifier):
         return train_head(self.classifier, self._seed, *self._draw(self.target_mixture_, rng))
 
     def _draw(self, mixture: Mixture, rng: np.random.Generator) -> Source:
-        """Return labeled samples of a mixture, for a classifier to be trained on."""
+        """Return labeled samples of a mixture, to train a classifier on."""
         n_samples = self.n_samples
         if n_samples is None:
             n_samples = 50 * mixture.n_components
@@ -297,7 +296,7 @@ def log_linear_pool(rules: Sequence[Rule], power: float = 1.0) -> Rule:
 
 
 def train_rough(Z: Array, codes: Codes) -> Any:
-    """Train the sources' factor of a product; the last digits of its optimum change nothing."""
+    """Train a logistic regression on the sources, to a tolerance that suffices for a product."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return train_head(LogisticRegression(max_iter=200, tol=1e-3), 0, Z, codes)
@@ -308,22 +307,22 @@ def _is(value: Any, word: str) -> bool:
 
 
 def _common_names(mixtures: list[Mixture]) -> tuple[str, ...] | None:
-    """Return the feature names of all mixtures in the order of the first, or say who differs."""
+    """Return the feature names of the mixtures in the order of the first; None without names."""
     names = [p.feature_names for p in mixtures]
     if all(name is None for name in names):
         return None
     if any(name is None for name in names):
         without = _name(mixtures, [name is None for name in names].index(True))
         raise MixdaError(
-            f"{without} has no feature names, but others have; give them to all "
-            "(dataclasses.replace(mixture, feature_names=...)) or to none."
+            f"{without} has no feature names, but other mixtures have; name the features of all "
+            "(dataclasses.replace(mixture, feature_names=...)) or of none."
         )
     for i, other in enumerate(names):
         different = set(names[0] or ()) ^ set(other or ())
         if different:
             raise MixdaError(
                 f"{_name(mixtures, i)} has other features than {_name(mixtures, 0)} (one of them "
-                f"lacks {sorted(different)[0]!r}); fit them all on the same columns."
+                f"lacks {sorted(different)[0]!r}); fit all mixtures to the same columns."
             )
     return names[0]
 
@@ -333,8 +332,7 @@ def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
     for i, p in enumerate(sources):
         if not p.is_labeled:
             raise MixdaError(
-                f"{_name([*sources, p], i)} has no labels; sources must be fitted with labels "
-                "(fit_labeled_mixture)."
+                f"{_name([*sources, p], i)} has no labels; fit it with fit_labeled_mixture."
             )
     if not sources:
         raise MixdaError("fit_mixtures needs at least one source mixture, got none.")
@@ -342,7 +340,7 @@ def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
     order = np.argsort(classes)
     if len(classes) < 2:
         raise MixdaError(
-            f"the sources hold one class only ({classes.tolist()[0]!r}); a classifier needs at "
+            f"the sources have one class only ({classes.tolist()[0]!r}); a classifier needs at "
             "least two classes."
         )
     united = [
@@ -355,7 +353,7 @@ def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
 
 
 def _info(mixture: Mixture, classes: Any) -> dict[str, Any]:
-    """Return the notes of a mixture with the shares of its classes in the order of `classes`."""
+    """Return `info` of a mixture with its class shares in the order of `classes`."""
     if SHARES not in mixture.info:
         return mixture.info
     shares = dict(zip(np.asarray(mixture.classes).tolist(), class_shares(mixture), strict=True))
@@ -363,17 +361,17 @@ def _info(mixture: Mixture, classes: Any) -> dict[str, Any]:
 
 
 def _balanced(mixture: Mixture) -> Mixture:
-    """Give all classes that occur the same mass: the target's proportions may well be others."""
+    """Give all classes that occur the same mass: those of the target may differ."""
     labels, shares = np.asarray(mixture.labels), mixture.class_proportions
-    if np.ptp(shares[shares > 0]) < 1e-12:  # to the bit what it was
+    if np.ptp(shares[shares > 0]) < 1e-12:  # unchanged to the bit
         return mixture
     weights = mixture.weights * (labels[:, shares > 0] @ (1.0 / shares[shares > 0]))
-    info = {**mixture.info, SHARES: shares.tolist()}  # a report tells what they were
+    info = {**mixture.info, SHARES: shares.tolist()}  # for the report
     return replace(mixture, weights=weights / weights.sum(), info=info)
 
 
 def _name(mixtures: list[Mixture], i: int) -> str:
-    """Return what to call a mixture in a sentence; the last is the target."""
+    """Return the name of a mixture for error messages; the last is the target."""
     role = "the target" if i == len(mixtures) - 1 else f"source {i}"
     given = mixtures[i].info.get("name")
     return f"{role} ({given})" if given else role

@@ -1,7 +1,7 @@
-"""The one list of methods: class, name on the command line, entries in benchmarks, what it needs.
+"""The registry of methods: class, command-line name, benchmark entries, requirements.
 
-`mixda` itself, the command line, the benchmarks and the documentation read this list. Light to
-import: a class is loaded when it is asked for, so torch is only needed by those that use it.
+`mixda`, the command line, the benchmark, the tests and the documentation read this list. Classes
+are imported on first use, so only the deep methods need torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-_AS_GIVEN = {"scale": None}  # benchmarks hand the same features to all methods
+_AS_GIVEN = {"scale": None}  # benchmarks give the same features to all methods
 _PAPER = {**_AS_GIVEN, "classifier": "map"}  # section 3.2
 
 
@@ -22,20 +22,20 @@ class Method:
     Attributes
     ----------
     name : str
-        Of the class, importable from `mixda`.
+        Name of the class, importable from `mixda`.
     module : str
-        Where the class is defined.
+        Module that defines the class.
     command : str or None
-        What ``mixda adapt --method`` calls it; None if it cannot be asked for there.
+        Name for ``mixda adapt --method``; None if it is not available there.
     entries : mapping of str to mapping
-        Names in benchmark tables, each with the parameters that it is always given.
+        Names in benchmark tables, each with its fixed parameters.
     mixture : bool
-        The outcome is a labeled mixture, on which a classifier can be trained.
+        Whether the method learns a labeled mixture, on which a classifier can be trained.
     oracle : bool
-        Uses target labels: an upper bound, not a competitor.
+        Whether the method uses target labels and is an upper bound.
     needs_torch : bool
     needs_several_sources : bool
-        Nothing can be learned from one source; `mixda` then falls back and says so.
+        Whether one source is not enough.
     """
 
     name: str
@@ -75,7 +75,8 @@ def _over_mixtures(name: str, file: str, command: str, **more: Any) -> Method:
 
 _BY_METHOD = {f"DaDiL-{kind}": {"method": kind, **_AS_GIVEN} for kind in "RE"}
 
-# To add a method, write its class and add one line here.
+# To add a method, write the class and add one line here; tests/estimators/test_contract.py does
+# the rest.
 _ALL = (
     _shallow("SourceOnly", "baselines", "source"),
     _deep("M3SDA", "m3sda"),

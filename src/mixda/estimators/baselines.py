@@ -1,4 +1,4 @@
-"""What every method has to beat and what none can: the sources alone, the target's own labels."""
+"""Lower and upper bound of every method: trained on the sources alone, or on target labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SourceOnly", "TargetOnly"]
 
 
 class SourceOnly(MultiSourceClassifier):
-    r"""Train one classifier on all sources together and use it on the target as it is.
+    r"""Train one classifier on all sources together and apply it to the target unchanged.
 
     .. math:: \min_h \sum_\ell \sum_i \mathcal{L}\bigl(h(x_i^\ell), y_i^\ell\bigr)
 
@@ -26,7 +26,7 @@ class SourceOnly(MultiSourceClassifier):
     classifier : classifier, optional
         Any scikit-learn classifier; default a logistic regression.
     encoder, scale : see `mixda.GMMWBT`
-        ``scale="domain"`` standardizes every domain by its own moments, an adaptation of its own.
+        ``scale="domain"`` standardizes each domain by its own moments, a simple adaptation.
     random_state : None, int or numpy generator
 
     Attributes
@@ -72,9 +72,9 @@ class SourceOnly(MultiSourceClassifier):
 class TargetOnly(SourceOnly):
     r"""Train on the target's own labels: an upper bound, not a method.
 
-    The labels have to be given apart, as ``fit(..., target_labels=...)``, one per target row in
-    their order; `y` is never read on target rows, here as everywhere. Without `sample_domain` it
-    is an ordinary classifier.
+    The labels are a separate argument, ``fit(..., target_labels=...)``, with one label per target
+    row in the same order; as in all methods, `y` is never read on target rows. Without
+    `sample_domain`, this is an ordinary classifier.
 
     .. math:: \min_h \sum_i \mathcal{L}\bigl(h(x_i^T), y_i^T\bigr)
 
@@ -96,13 +96,13 @@ class TargetOnly(SourceOnly):
     def fit(
         self, X: Any, y: Any, sample_domain: Any = None, target_labels: Any = None
     ) -> TargetOnly:
-        """Learn from the target's labels.
+        """Train on the target labels.
 
         Parameters
         ----------
         X, y, sample_domain : see `SourceOnly.fit`
         target_labels : array-like of shape (n_target,)
-            Classes of the rows with a negative `sample_domain`, in their order.
+            Classes of the rows with a negative `sample_domain`, in the same order.
 
         Returns
         -------
@@ -122,14 +122,14 @@ class TargetOnly(SourceOnly):
             return super()._fit_domains(sources, target, rng)
         if self._target_labels is None:
             raise MixdaError(
-                "TargetOnly is an upper bound that uses the target's labels; give them as "
-                "fit(..., target_labels=...), or use SourceOnly."
+                "TargetOnly needs target labels; give them as fit(..., target_labels=...), or use "
+                "SourceOnly."
             )
         labels = np.asarray(self._target_labels)
         codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         if labels.shape != (len(target),) or (self.classes_[codes] != labels).any():
             raise MixdaError(
-                f"target_labels must hold one known class for each of the {len(target)} target "
+                f"target_labels must have one known class for each of the {len(target)} target "
                 f"rows, got {labels.size} value(s); classes are {self.classes_.tolist()}."
             )
         self.classifier_ = train_head(self.classifier, self._seed, target, codes)

@@ -1,6 +1,6 @@
-"""Transport between samples as classifiers: WBT, DaDiL and WJDOT.
+"""Methods that transport samples: WBT, DaDiL and WJDOT.
 
-The numerics are in `mixda.empirical`, `mixda.empirical._steps`, `mixda.barycenters` and POT.
+The numerics are in `mixda.empirical`, `mixda.barycenters` and POT.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["WBT", "WJDOT", "DaDiL"]
 
 
 class HeadClassifier(MultiSourceClassifier):
-    """Base of the methods that end in a classifier trained on samples they made or labeled.
+    """Base of the methods that train a classifier on samples that they generate or label.
 
     A subclass implements ``_training_set(sources, target, rng)``, which returns samples and codes.
-    Without a target the head is trained on the sources.
+    Without a target, the classifier is trained on the sources.
     """
 
     classifier: Any
@@ -56,7 +56,7 @@ class HeadClassifier(MultiSourceClassifier):
 
 
 class WBT(HeadClassifier):
-    r"""Wasserstein barycenter transport: sources → their barycenter → the target, in samples.
+    r"""Wasserstein barycenter transport: the barycenter of the sources is moved onto the target.
 
     .. math:: B = \arg\min_B \sum_\ell \lambda_\ell W_{c,2}(B, \hat Q_\ell)^2, \qquad
               \hat x_i = \sum_j \frac{\omega_{ij}}{b_i} x_j^T
@@ -64,28 +64,29 @@ class WBT(HeadClassifier):
     Parameters
     ----------
     n_points : int, optional
-        Support of the barycenter; default 20 per class.
+        Number of points of the barycenter. Default: 20 per class.
     max_samples : int
-        At most so many samples of every domain enter a plan, but at least one of each class; a
-        source keeps its proportions of the classes.
+        Maximum number of samples per domain. Samples of a source are drawn by class, in its class
+        proportions and at least one per class.
     label_mode : {"soft", "hard"}
-        "soft" propagates labels with exact plans, as in the authors' later work. "hard" is the
-        original: labels fixed to those of all source samples, entropic plans that may not cross
-        classes, one round, and a class-regularized entropic plan to the target.
+        "soft" propagates labels with exact plans, as in later work of the authors. "hard" is the
+        original method: labels are fixed to those of the source samples, entropic plans do not
+        connect different classes, there is one iteration, and the plan to the target is entropic
+        with class regularization.
     beta : float, "auto" or "max"
-        Weight of the labels ("soft" only).
+        Weight of the labels; "soft" only.
     reg, reg_class : float
         Entropy and group-lasso weights of "hard".
     classifier : classifier, optional
-        Trained on the transported samples; default a logistic regression.
+        Trained on the transported samples. Default: a logistic regression.
     encoder, scale, random_state : see `mixda.GMMWBT`
 
     Attributes
     ----------
     barycenter_ : Mixture
-        The labeled point cloud before its transport.
+        The labeled point cloud before the transport.
     transported_ : Mixture
-        And after.
+        The labeled point cloud after the transport.
     classifier_ : classifier
 
     References
@@ -166,17 +167,17 @@ class DaDiL(MultiSourceClassifier):
     method : {"R", "E"}
     n_atoms : int
     n_points : int, optional
-        Points of every atom; default 20 per class.
+        Number of points per atom. Default: 20 per class.
     batch_size : int, optional
-        Samples of every domain and points of every atom in a step; default 10 per class.
+        Samples per domain and points per atom in a step. Default: 10 per class.
     n_epochs : int
-        Passes over the atoms' points.
+        Passes over the points of the atoms.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     beta : float, "auto" or "max"
     init : {"sources", "random"}
     classifier : classifier, optional
-        Default a logistic regression.
+        Default: a logistic regression.
     encoder, scale, random_state : see `mixda.GMMWBT`
     verbose : bool
 
@@ -275,16 +276,16 @@ class DaDiL(MultiSourceClassifier):
 
 
 class WJDOT(MultiSourceClassifier):
-    r"""Weighted joint-distribution transport: a linear classifier and the sources' weights.
+    r"""Weighted joint distribution optimal transport: a linear classifier and source weights.
 
     The objective is that of `mixda.empirical.learn_joint_transport`.
 
     Parameters
     ----------
     label_weight : float
-        Weight of the label term against the feature term (scaled by its median).
+        Weight of the label cost relative to the feature cost, which is divided by its median.
     learning_rate, weight_rate : float
-        Of the classifier and of the sources' weights.
+        Learning rates of the classifier and of the source weights.
     batch_size : int or None
         Samples per domain in a step; None is the full batch.
     n_iter : int
@@ -367,7 +368,7 @@ class WJDOT(MultiSourceClassifier):
 
 
 def subsample(source: Source, size: int, rng: np.random.Generator) -> Source:
-    """About `size` samples: the share of every class rounded down, but at least one of each."""
+    """Return about `size` samples: each class in proportion, rounded down, at least one."""
     Z, codes = source
     if len(Z) <= size:
         return source
@@ -381,7 +382,7 @@ def subsample(source: Source, size: int, rng: np.random.Generator) -> Source:
 
 
 def _balanced(source: Source, n_classes: int, size: int, rng: np.random.Generator) -> Mixture:
-    """`size` samples as a labeled cloud, the same number of every class up to one."""
+    """Return `size` samples as a labeled point cloud with balanced classes."""
     Z, codes = source
     wanted = np.arange(check_positive_int(size, "n_points")) * n_classes // size
     rows = np.array([rng.choice(np.flatnonzero(codes == c)) for c in wanted])

@@ -1,7 +1,7 @@
-"""The space where a method works: standardize every domain, then encode with what the sources know.
+"""The space where a method works: standardization, then an encoder trained on the sources.
 
-Both steps are fitted without target labels. `DomainEncoder` is the whole; `MLPEncoder` is the
-network of ``encoder="mlp"``, a scikit-learn transformer of its own.
+Both steps are fitted without target labels. `DomainEncoder` does both; `MLPEncoder` is the
+transformer of ``encoder="mlp"``.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ class DomainEncoder:
     Parameters
     ----------
     scale : {"auto", "domain", "sources", None}
-        Take the mean and deviation of each feature from the sample's own domain, from all sources
-        together, or do not standardize; "auto" is "sources".
-        Negative ids are one domain, the target.
+        Standardize by the moments of each sample's domain, by those of all sources together, or
+        not at all; "auto" is "sources". All negative ids are one domain, the target.
     encoder : {"lda", "mlp", None} or transformer
         Linear discriminants with shrinkage, the last hidden layer of a small network
-        (`MLPEncoder`), nothing, or any scikit-learn transformer (it is cloned), trained on the
+        (`MLPEncoder`), nothing, or a scikit-learn transformer, of which a clone is trained on the
         standardized sources and their classes.
     seed : int
-        Of the network, or of a transformer that has a `random_state` and was given none.
+        The `random_state` of the encoder if it has none.
 
     Examples
     --------
@@ -72,17 +71,17 @@ class DomainEncoder:
             return scaled
         try:
             self._model.fit(scaled[is_source], codes)
-        except np.linalg.LinAlgError as error:
+        except (ValueError, np.linalg.LinAlgError) as error:  # too few rows, constant features
             raise MixdaError(
-                f"the encoder could not be fitted to the sources ({error}); drop constant or "
-                "repeated features, or use another encoder."
+                f"encoder could not be fitted to the sources ({str(error).rstrip('.')}); add rows, "
+                "drop constant or repeated features, or use another encoder."
             ) from None
         return self._encode(scaled)
 
     def transform(self, X: Array, ids: Ids | None = None) -> Array:
         """Encode samples of the given domains, by default of the target.
 
-        A domain that was not there in the fit is standardized as the sources together.
+        Domains that are unknown from the fit are standardized by the moments of all sources.
         """
         ids = np.full(len(X), _TARGET) if ids is None else ids
         scaled = self._standardize(X, ids)
@@ -91,13 +90,13 @@ class DomainEncoder:
     def fit_mixtures(self, sources: list[Mixture], target: Mixture) -> list[Mixture]:
         """Standardize mixtures by their own moments; return the sources' and then the target's.
 
-        Several sources count by their numbers of samples where these are known (`info`). Features
-        that were constant in the samples of a domain have no spread in its mixture.
+        Sources are weighted by their numbers of samples if these are known (`info`). Features
+        that are constant in the samples of a domain have no spread in its mixture.
         """
         if self._model is not None:
             raise MixdaError(
-                "an encoder is learned from samples, which mixtures do not hold; use encoder=None, "
-                "or fit the estimator on data."
+                "encoder needs samples, which mixtures do not hold; use encoder=None, or fit the "
+                "estimator to data."
             )
         *sources, target = [without_floor(p) for p in (*sources, target)]
         self._pooled = _settled(*pool_mixtures(sources).moments())
@@ -111,7 +110,7 @@ class DomainEncoder:
         return [p.affine(*m) for p, m in zip([*sources, target], moments, strict=True)]
 
     def rule(self) -> Rule | None:
-        """Return the encoding of the target as a rule; None if it changes nothing."""
+        """Return the encoding of the target as a rule; None if it is the identity."""
         steps: list[Rule] = []
         if self.scale is not None:
             steps.append(Affine(*self._moments.get(_TARGET, self._pooled)))
@@ -133,8 +132,8 @@ class DomainEncoder:
         Z = np.asarray(self._model.transform(scaled), dtype=np.float64)
         if Z.ndim != 2 or len(Z) != len(scaled):
             raise MixdaError(
-                f"the encoder gave an array of shape {Z.shape} for {len(scaled)} samples; "
-                "it must give one row of features per sample."
+                f"encoder must return one row per sample, got an array of shape {Z.shape} for "
+                f"{len(scaled)} samples."
             )
         return Z
 
@@ -149,16 +148,16 @@ class MLPEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     hidden_layer_sizes : tuple of int
         Widths of the hidden layers; the last is the number of features.
     alpha : float
-        Weight of the squared norm of the parameters in the loss.
+        L2 regularization.
     max_iter : int
-        Most passes over the samples.
+        Maximum number of epochs.
     random_state : None, int or RandomState
 
     Attributes
     ----------
     network_ : MLPClassifier
     n_iter_ : int
-        Passes over the samples that were made.
+        Number of epochs.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only if `X` had column names.
@@ -195,7 +194,7 @@ class MLPEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             max_iter=self.max_iter,
             random_state=self.random_state,
         )
-        with warnings.catch_warnings():  # its features are good long before its loss settles
+        with warnings.catch_warnings():  # the features are good long before the loss converges
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.network_ = network.fit(X, y)
         self.n_iter_ = self.network_.n_iter_
@@ -234,7 +233,7 @@ def _resolve(encoder: Any, seed: int) -> Any:
 
 
 def seeded(estimator: Any, seed: int) -> Any:
-    """Return a clone in which every `random_state` that is None is the seed.
+    """Return a clone in which each `random_state` of None is replaced by the seed.
 
     Examples
     --------
@@ -249,7 +248,7 @@ def seeded(estimator: Any, seed: int) -> Any:
 
 
 def sample_moments(X: Array) -> MeanAndStd:
-    """Mean and standard deviation of each feature; 1 for the deviation of a constant one."""
+    """Return mean and standard deviation of each feature; 1 for constant features."""
     varies = np.ptp(X, axis=0) > 0  # the deviation of many equal numbers is not exactly zero
     return _settled(X.mean(axis=0), np.where(varies, X.std(axis=0), 0.0))
 

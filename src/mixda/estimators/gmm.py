@@ -1,4 +1,4 @@
-"""GMM-WBT and GMM-DaDiL as classifiers: domains become mixtures, a labeled target mixture decides.
+"""GMM-WBT and GMM-DaDiL as classifiers: the target is classified by a labeled mixture.
 
 The numerics are in `mixda.em`, `mixda.barycenters`, `mixda.transport` and `mixda.dictionary`.
 """
@@ -28,7 +28,7 @@ __all__ = ["GMMWBT", "GMMDaDiL"]
 
 
 class GMMWBT(MixtureClassifier):
-    r"""Classify the target by a barycenter of the sources that is transported onto it (GMM-WBT).
+    r"""Classify the target by the barycenter of the sources, transported onto it (GMM-WBT).
 
     .. math:: B = \arg\min_B \sum_\ell \lambda_\ell \, \mathcal{SMW}_2(B, Q_\ell)^2, \qquad
               \hat m_i = \sum_j \frac{\omega_{ij}}{b_i} m_j^T, \quad
@@ -39,22 +39,23 @@ class GMMWBT(MixtureClassifier):
     Parameters
     ----------
     n_components : int or "bic"
-        Components per class in every source mixture, limited by the class's samples.
+        Components per class in each source mixture, at most one per sample.
     target_components : int, "bic" or None
-        Components of the unlabeled target mixture, limited by its samples; by default as many
-        as the largest source mixture has.
+        Components of the unlabeled target mixture, at most one per sample. Default: as many as
+        the largest source mixture has.
     class_prior : {"uniform", "empirical"}
-        Mass of each class in a source mixture: equal, as in the authors' code, or its share of
-        the samples.
+        Mass of each class in a source mixture: equal, as in the code of the authors, or its
+        share of the samples.
     min_std : "auto", float or array-like of shape (d,)
-        Floor of the standard deviations of the domains' mixtures. "auto" is a tenth of the
-        spread of each encoded feature within a domain, and not less than a tenth of the average
-        feature's: far above that of `mixda.fit_mixture`, because a nearly constant feature (a
-        dead unit of a network) must not decide alone. Numbers are absolute.
+        Floor of the standard deviations of the mixtures, in the encoded space. "auto" is a tenth
+        of the standard deviation of each feature within the domains, and at least a tenth of the
+        average over features (`mixda.estimators.utils.std_floor`). It is much higher than that of
+        `mixda.fit_mixture`, so that a nearly constant feature, such as a dead unit of a network,
+        does not dominate.
     n_init : int
-        Starts of every EM; the best likelihood is kept.
+        Initializations of each EM; the best likelihood wins.
     source_weights : array-like of shape (N,), optional
-        Barycentric coordinates λ of the sources, in the order of their ids; default uniform.
+        Barycentric coordinates λ of the sources, in the order of their ids. Default: uniform.
     beta : float, "auto" or "max"
         Weight of the labels in the barycenter; see `mixda.barycenter`.
     component_weights : {"start", "uniform"} or array-like
@@ -62,42 +63,42 @@ class GMMWBT(MixtureClassifier):
     reg, reg_m : float, float or None
         Entropic and unbalanced transport to the target; see `mixda.transport_plan`.
     encoder : {"lda", "mlp"}, transformer or None
-        Space to adapt in, learned from the labeled sources: linear discriminants, the last
+        Features to adapt in, learned from the labeled sources: linear discriminants, the last
         hidden layer of a network (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer.
     scale : {"auto", "domain", "sources", None}
-        Standardization before the encoder: each domain by its own moments (label-free and
-        strong, but it takes a difference of class proportions for a shift), all by those of the
-        sources, or none, so that without an encoder all mixtures live in the space of `X`.
-        "auto" is "sources": no unit of measurement decides.
+        Standardization before the encoder: each domain by its own moments (a strong adaptation,
+        but it mistakes different class proportions for a shift), all domains by the moments of
+        the sources, or none. "auto" is "sources".
     classifier : {"map", "product"} or classifier
-        Maximum a posteriori under the target mixture (section 3.2); its probabilities multiplied
-        by those of a logistic regression on the sources, which forgives a wrong match of
-        components; or any scikit-learn classifier, trained on samples drawn from that mixture.
+        Maximum a posteriori under the target mixture (section 3.2); the product of its
+        probabilities with those of a logistic regression on the sources, which is robust to wrong
+        matches of components; or a scikit-learn classifier, trained on samples of the mixture.
     n_samples : int, optional
-        Number of those samples; default 50 per component.
+        Number of these samples. Default: 50 per component.
     checkpoint : path, optional
-        Folder in which a fit keeps every mixture that took it more than a moment (and GMM-DaDiL
-        the state of its dictionary). The same fit, started again, takes them from there, with the
+        Folder for the mixtures that took more than a moment to fit (and the state of the
+        dictionary of GMM-DaDiL). An interrupted fit that is started again reads them, with the
         same result. Delete the folder when you no longer need it.
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress on a terminal.
 
     Attributes
     ----------
     target_mixture_ : Mixture
-        Labeled, in the encoded space: the classifier. Without a target, the mixture of all
-        labeled samples.
+        The classifier: a labeled mixture in the encoded space. Without a target, the mixture of
+        all labeled samples.
     barycenter_ : BarycenterResult
     plan_ : ndarray of shape (K_B, K_T)
         From the barycenter to the target mixture.
     source_mixtures_ : list of Mixture
         Labeled, in the order of `sources_`.
     unlabeled_mixture_ : Mixture
-        Of the target's samples.
+        Mixture of the samples of the target.
     encoder_ : DomainEncoder
     classifier_ : classifier
-        Unless `classifier` is "map"; with "product", that of the sources.
+        The classifier of the sources if `classifier` is "product", the classifier trained on
+        samples of the mixture if it is one, absent if it is "map".
     sources_ : ndarray of shape (N,)
         Ids of the source domains.
     classes_ : ndarray of shape (nc,)
@@ -178,35 +179,36 @@ class GMMDaDiL(MixtureClassifier):
               \mathcal{MW}_2(Q_T, \mathcal{B}(\lambda_T, \mathcal{P}))^2
               + \sum_{\ell=1}^{N} \mathcal{SMW}_2(Q_\ell, \mathcal{B}(\lambda_\ell, \mathcal{P}))^2
 
-    The target's classifier is the labeled mixture :math:`\mathcal{B}(\lambda_T, \mathcal{P})`.
+    The target is classified by the labeled mixture :math:`\mathcal{B}(\lambda_T, \mathcal{P})`.
 
     Parameters
     ----------
     n_components, target_components, class_prior, min_std, n_init : see `GMMWBT`
-        How the domains' mixtures are fitted.
+        How the mixtures of the domains are fitted.
     n_atoms : int
         Number of atoms of the dictionary.
     atom_components : int, optional
-        Components of every atom; default as many as the largest source mixture has.
+        Components of each atom. Default: as many as the largest source mixture has.
     beta, optimizer, learning_rate, damping, n_iter, tol, init, component_weights, precision
         As in `mixda.learn_dictionary`.
     atom_min_std : float or "auto"
-        Floor of the atoms' standard deviations; `min_std` there.
+        `min_std` of `mixda.learn_dictionary`: floor of the standard deviations of the atoms.
     callback : callable, optional
-        Called after every step of the dictionary; see `mixda.learn_dictionary`.
+        Called after each iteration of the dictionary; see `mixda.learn_dictionary`.
     forgetting : float
-        Least share of a new batch in the target's mixture (`partial_fit`).
+        Minimum share of a new batch in the target mixture (`partial_fit`).
     max_target_components : int, optional
-        Most components of the target's mixture (`partial_fit`); default those of the fit.
+        Maximum number of components of the target mixture (`partial_fit`). Default: those of the
+        fit.
     online_iter : int
-        Steps of the dictionary per batch (`partial_fit`).
+        Iterations of the dictionary per batch (`partial_fit`).
     encoder, scale, classifier, n_samples, checkpoint, random_state, verbose : see `GMMWBT`
 
     Attributes
     ----------
     target_mixture_ : Mixture
-        Labeled, in the encoded space: the classifier. Without a target, the mixture of all
-        labeled samples.
+        The classifier: a labeled mixture in the encoded space. Without a target, the mixture of
+        all labeled samples.
     dictionary_ : Dictionary
         Rows of its coordinates: sources in the order of `sources_`, target last.
     n_target_seen_ : int
@@ -292,17 +294,17 @@ class GMMDaDiL(MixtureClassifier):
     def partial_fit(
         self, X: Any, y: Any = None, sample_domain: Any = None, classes: Any = None
     ) -> GMMDaDiL:
-        """Go on with a new batch of the target (the online variant of GMM-DaDiL).
+        """Update the model with a new batch of the target (online GMM-DaDiL).
 
-        The target's mixture is the memory of the stream: components of the batch join it with
-        the share of samples that they come from (at least `forgetting`), the nearest merge in W2
-        until `max_target_components` are left, and the dictionary takes `online_iter` more steps
-        from where it was. The sources' mixtures are kept, so they are not forgotten.
+        The target mixture summarizes the stream. The components of the batch are added to it with
+        the batch's share of the samples seen (at least `forgetting`), the nearest components in W2
+        are merged until `max_target_components` are left, and the dictionary takes `online_iter`
+        more iterations. The source mixtures are kept, so they are not forgotten.
 
-        As long as there was no `fit` with a target, a call with `y` is that `fit`.
+        Before a `fit` with a target, a call with `y` is that `fit`.
 
-        With ``classifier="product"`` one factor stays with the sources, so a target that drifts
-        far from them is followed better with "map".
+        With ``classifier="product"`` one factor stays with the sources, so "map" follows a target
+        that drifts far from them better.
 
         Parameters
         ----------
@@ -310,9 +312,9 @@ class GMMDaDiL(MixtureClassifier):
             Samples of the target.
         y : ignored
         sample_domain : array-like of shape (n,) or int, optional
-            Negative ids only, as all rows are the target's.
+            Negative ids only, because all rows belong to the target.
         classes : ignored
-            They are those of `fit`.
+            The classes are those of `fit`.
 
         Returns
         -------
@@ -329,15 +331,13 @@ class GMMDaDiL(MixtureClassifier):
                     check_samples(self, X, reset=False)
                 return cast(GMMDaDiL, self.fit(X, y, sample_domain))
             raise MixdaError(
-                "partial_fit goes on from a fit with sources and a first target batch; call "
+                "partial_fit needs a fit with sources and a first target batch; call "
                 "fit(X, y, sample_domain=...) with some negative ids first."
             )
         X = check_samples(self, X, reset=False)
         if (check_domains(sample_domain, len(X), default=-1) >= 0).any():
-            raise MixdaError("partial_fit takes target rows only; leave rows of sources out.")
-        forgetting = check_number(self.forgetting, "forgetting")
-        if forgetting > 1:
-            raise MixdaError(f"forgetting must be at most 1, got {forgetting!r}.")
+            raise MixdaError("sample_domain of partial_fit must be negative (target rows only).")
+        forgetting = check_number(self.forgetting, "forgetting", most=1)
         Z = self.encoder_.transform(X)
         rng = check_random_state(self.random_state)
         most = self.unlabeled_mixture_.n_components
@@ -358,7 +358,7 @@ class GMMDaDiL(MixtureClassifier):
 
     @property
     def n_target_seen_(self) -> int:
-        """Samples of the target so far; a hundred per component if its mixture does not tell."""
+        """Samples of the target so far; 100 per component if their number is unknown."""
         size = self._sizes[-1] if self._sizes else 0
         return 100 * self.unlabeled_mixture_.n_components if size is None else size
 

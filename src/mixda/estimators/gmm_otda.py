@@ -1,4 +1,4 @@
-"""GMM-OTDA, the single-source sibling of GMM-WBT: labels travel to the target's own mixture."""
+"""GMM-OTDA, the single-source counterpart of GMM-WBT: labels move to the mixture of the target."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["GMMOTDA"]
 
 
 class GMMOTDA(MixtureClassifier):
-    r"""Carry labels, or samples, from one mixture of all sources to the mixture of the target.
+    r"""Transport labels or samples from one mixture of all sources to the mixture of the target.
 
     .. math:: v_j^T = \sum_i \frac{\omega_{ij}}{\sum_{i'} \omega_{i'j}} v_i^S, \qquad
               T_{ij}(x) = m_j^T + \frac{s_j^T}{s_i^S}(x - m_i^S)
 
-    with :math:`\omega` the plan between the two mixtures. Several sources are taken as one.
+    with :math:`\omega` the plan between the two mixtures. Several sources are pooled.
 
     Parameters
     ----------
     route : {"labels", "samples"}
-        "labels": the target's components get the labels that the plan brings, and classify by
-        maximum a posteriori or through `classifier`. "samples": every source sample is sent along
-        the pairs of components that its own component is matched with, and a classifier is
-        trained on the images, weighted by the plan.
+        "labels": the plan propagates labels to the components of the target, which classify by
+        maximum a posteriori or through `classifier`. "samples": each source sample is mapped along
+        all pairs of components that match its own, and a classifier is trained on the images,
+        weighted by the plan.
     reg : float
-        Entropic transport; 0 is exact.
+        Entropic regularization of the plan; 0 is exact transport.
     n_components, target_components, class_prior, min_std, n_init, encoder, scale, classifier,
     n_samples, checkpoint, random_state, verbose : see `mixda.GMMWBT`
 
@@ -105,8 +105,8 @@ class GMMOTDA(MixtureClassifier):
             self, "_pooled"
         ):
             raise MixdaError(
-                "route='samples' sends samples, which mixtures do not hold; use route='labels', "
-                "or fit the estimator on data."
+                "route='samples' needs samples, which mixtures do not hold; use route='labels', or "
+                "fit the estimator to data."
             )
         super()._finish([pool_mixtures(sources)], target)
 

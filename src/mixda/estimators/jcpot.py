@@ -1,4 +1,4 @@
-"""JCPOT as a classifier: the target's class proportions and its labels from one transport (POT)."""
+"""JCPOT as a classifier: class proportions and labels of the target from one transport (POT)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ __all__ = ["JCPOT"]
 
 
 class JCPOT(HeadClassifier):
-    r"""Joint class proportions and transport: estimate the target's proportions, carry labels.
+    r"""Joint class proportions and optimal transport: estimate the proportions, propagate labels.
 
     .. math:: \min_{h \in \Delta_{nc}} \sum_\ell \lambda_\ell \,
               W_\epsilon\bigl((D_\ell^2 h)^\top \delta_{X_\ell}, \mu_T\bigr)
 
-    through POT's ``JCPOTTransport``; the labels that its plans carry to the target's samples train
-    a classifier. Sources that lack a class are left out, because the problem is not defined there.
-    The method assumes that only the proportions differ: it takes a translation for a change of
-    proportions (shifted toy: 0.78 as it is, 0.999 with ``scale="domain"``).
+    The problem is solved by POT's ``JCPOTTransport``. Its plans propagate labels to the samples of
+    the target, on which a classifier is trained. Sources without samples of some class are left
+    out, because the problem is not defined for them. The method assumes that only the class
+    proportions differ: it mistakes a translation for a change of proportions (accuracy on the
+    shifted toy: 0.78, or 0.999 with ``scale="domain"``).
 
     Parameters
     ----------
     reg : float
-        Weight of the entropy, relative to the largest cost.
+        Entropic regularization, relative to the largest cost.
     max_samples : int
-        At most so many samples of every domain enter the problem, but at least one of each class; a
-        source keeps its proportions of the classes.
+        Maximum number of samples per domain. Samples of a source are drawn by class, in its class
+        proportions and at least one per class.
     classifier : classifier, optional
-        Default a logistic regression.
+        Default: a logistic regression.
     encoder, scale, random_state : see `mixda.GMMWBT`
 
     Attributes
@@ -83,8 +84,8 @@ class JCPOT(HeadClassifier):
         complete = [source for source in sources if len(np.unique(source[1])) == nc]
         if not complete:
             raise MixdaError(
-                "JCPOT needs at least one source that has samples of all classes; merge sources "
-                "or use another method."
+                "JCPOT needs at least one source with samples of all classes; merge sources, or "
+                "use another method."
             )
         kept = [subsample(source, size, rng) for source in complete]
         target = target[rng.permutation(len(target))[:size]]

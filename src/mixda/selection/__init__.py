@@ -1,5 +1,6 @@
 """Choices without target labels: scores, `AutoMSDA`, and how far to trust the result."""
 
+from mixda.model import Trust
 from mixda.selection.auto import AutoMSDA
 from mixda.selection.scores import (
     SCORES,
@@ -16,7 +17,6 @@ from mixda.selection.scores import (
     reconstruction,
     stability,
 )
-from mixda.selection.trust import Trust
 
 __all__ = [
     "SCORES",

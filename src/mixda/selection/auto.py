@@ -1,113 +1,118 @@
-"""AutoMSDA: adapt in several spaces at once, keep what helps on left-out sources, say how sure.
+"""AutoMSDA: ordinary classifiers and transport experts, weighted on left-out sources.
 
-A candidate is a committee of estimators. Sources in turn play the target; the largest
-committee is taken unless another candidate, as the sources' own classifier, does clearly better.
+What a user would otherwise pick by hand, a classifier and a scaling, is a member of the committee,
+and so are experts that adapt. Sources in turn play the target; what the members say there decides
+their weights, calibrates the committee and tells how far to trust it.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
-from mixda._core.validation import Array, check_number, check_positive_int
-from mixda.estimators import SMOOTHING, MultiSourceClassifier, log_linear_pool
-from mixda.estimators.baselines import SourceOnly
-from mixda.estimators.encoders import DomainEncoder
+from mixda._core.validation import Array, check_choice, check_number, check_positive_int
+from mixda.estimators import GMMDaDiL, MultiSourceClassifier
 from mixda.estimators.utils import Source
-from mixda.model import AdaptedModel, default_names
-from mixda.rules import Chain, Rule, Smooth, Softmax
-from mixda.selection._experts import (
-    RAW,
-    SCALES,
-    Expert,
-    Problem,
-    experts_of,
-    fit_expert,
-    reduction,
-    stack,
+from mixda.model import AdaptedModel, Trust
+from mixda.rules import Pool, Rule
+from mixda.selection._estimate import add_labels, estimate_accuracy, temper
+from mixda.selection._labels import encode_target_labels, given_labels, most_informative
+from mixda.selection._members import Fitted, Member, candidate_members, make_members
+from mixda.selection._pool import SMOOTHING, Fold, combine
+from mixda.selection._shares import Ranges, check_shares, fit_log_odds, reweight
+from mixda.selection._thinning import canonical_order, thin
+from mixda.selection._trials import Problem, answers, fit_members, run_trials
+from mixda.selection._verdict import (
+    COMMITTEE,
+    Verdict,
+    best_ordinary,
+    decide,
+    decide_without_trials,
+    doubts,
+    explain,
 )
-from mixda.selection.proportions import compare_to_sources
-from mixda.selection.scores import Ids, pseudo_tasks, reversed_roles
-from mixda.selection.trust import (
-    SOURCE_ONLY,
-    Fold,
-    Trust,
-    estimate_accuracy,
-    explain_choice,
-    explain_shares,
-    fit_power,
-    interval,
-)
+from mixda.selection._views import TARGET, make_views, standardization
+from mixda.selection.proportions import diagnose_shift
 
-Committees = dict[str, tuple[str, ...]]  # a candidate's name and the names of its experts
+Ids = NDArray[np.int64]
+Codes = NDArray[np.intp]
 
-_CLEARLY = 0.02  # better on left-out sources, in mean accuracy
+_MAX_TRAINING_ROWS = 10_000  # of all sources together in the final fit
+_MAX_TRIAL_ROWS = 2_400  # of all sources together in a trial
+_MIN_ROWS = 50  # of each source, however many there are
+_MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
+_PRIOR_LABELS = 30.0  # labeled target rows that all left-out sources count for
+_DISPLAY_STEPS = 10
+_MAX_DISPLAYED_FEATURES = 200  # more are reduced for the mixtures that a report shows
 
 
 class AutoMSDA(MultiSourceClassifier):
-    r"""Adapt without choosing a method: several candidates, judged on left-out sources.
+    r"""Adapt without choosing a method: a committee that is weighted on left-out sources.
 
-    Six experts are fitted: in three spaces (standardized features, linear discriminants, a small
-    network) with two kinds of standardization (by all sources; every domain by itself),
+    The members are ordinary classifiers (logistic regression, shrinkage LDA, extra trees, boosted
+    trees, an RBF kernel machine, a small network) and transport experts (GMM-DaDiL, an LDA whose
+    class means follow the target), each in three views: all domains on the scale of the sources,
+    each domain on its own scale, each domain by its ranks. They form a log-linear pool
 
-    .. math:: p_e(y \mid x) \propto p_S(y \mid \phi_e(x)) \; p_T(y \mid \phi_e(x)),
+    .. math:: p(y \mid x) \propto \prod_e p_e(y \mid x)^{a_e}, \qquad a_e \ge 0.
 
-    the product of the sources' classifier and of GMM-DaDiL's mixture of the target. Candidates are
-    the committees :math:`p(y \mid x) \propto \prod_e p_e(y \mid x)` of all six, of the three with a
-    common scale and of the three with an own scale, and the sources' classifier alone (on the
-    features, standardized by all sources). Some sources (`max_folds`) are in turn the target of the
-    others, and the first of these candidates is taken unless another has a clearly better mean
-    accuracy there (by two points). If that is the sources' classifier, adaptation is declined; so
-    it is where the target is like the sources but for the proportions of its classes. Probabilities
-    are tempered to be right on the left-out sources, and `trust_` estimates the accuracy on the
-    target. Where no source can be left out (there is one only, or no other has its classes),
-    candidates are judged by adapting back to the sources from their answers on the target, and no
-    accuracy is estimated.
+    Each source in turn plays the target of the others. The weights minimize the log-loss there,
+    shrunk toward equal weights. If the common scale sees class shares in the target that its
+    errors on left-out sources do not explain, ordinary classifiers on that scale decide alone: own
+    scales and transport would take other shares for a shift. With a single source nothing can be
+    left out; all members then have the same weight, and no accuracy is estimated.
 
     Parameters
     ----------
     candidates : mapping of str to estimator, optional
-        Instead of the six experts: `mixda` estimators by name. Candidates are then each of them,
-        all together, and the sources' classifier.
+        `mixda` estimators that replace the transport experts. They see the raw features.
+    classifiers : mapping of str to classifier, optional
+        Your own scikit-learn classifiers with `predict_proba`. They join the committee in every
+        view, and the comparison.
+    target_labels : {"ignore", "use"}
+        With "use", target rows of `y` that are not missing (None, NaN, an empty string, or -1 if
+        that is not a class) update weights and estimate. By default they are never read.
+    target_shares : mapping, optional
+        What you know about the class shares in the target, as numbers or (low, high) ranges, such
+        as ``{"healthy": 0.95}`` or ``{"healthy": (0.9, 1.0)}``.
     max_folds : int
-        Most sources that are left out in turn, evenly spread over the ids.
+        Most sources that are left out in turn, evenly spread.
     max_rows : int
-        Most samples of each domain in these trials, drawn at random.
+        Most rows of each domain in these trials. The final fit uses more.
     budget : float, optional
         Seconds after which no further source is left out; the first always is. A result that a
         budget cut short depends on the machine's speed.
     level : float
         Probability of the interval in `trust_`.
     n_jobs : int, optional
-        Processes that fit the experts side by side, as in joblib.
+        Threads that fit the members side by side, as in joblib.
     checkpoint : path, optional
-        Folder in which a fit keeps every mixture that took it more than a moment. The same fit,
-        started again, takes them from there, with the same result. Delete the folder when you no
-        longer need it.
+        Folder in which the answers on each left-out source are kept. The same fit, started again,
+        takes them from there, with the same result. Delete the folder when you no longer need it.
     random_state : None, int or numpy generator
     verbose : bool
-        Show progress, if on a terminal.
+        Show progress.
 
     Attributes
     ----------
     trust_ : Trust
-        Estimated accuracy on the target, its interval, the scores of all candidates, and whether
-        and why adaptation was declined.
-    choice_ : str
-        The candidate that was taken.
+        Estimated accuracy on the target, its interval, the score of each member on left-out
+        sources, and whether and why adaptation was declined.
+    weights_ : dict of str to float
+        Share of each member in the committee.
     scores_ : dict of str to float
-        Mean accuracy of each candidate on the left-out sources, or on the way back to the sources
-        where none can be left out. These three are not there after a fit without a target.
-    experts_ : dict of str to estimator
-        The members of that candidate, fitted to the target.
+        Mean accuracy of the committee and of each member on left-out sources; empty if none could
+        be left out.
+    choice_ : str
+        "committee", or "common scale" if ordinary classifiers on that scale decide alone. These
+        four are not there after a fit without a target.
     rule_ : Rule
         The classifier as a value.
     sources_ : ndarray of shape (N,)
@@ -119,19 +124,22 @@ class AutoMSDA(MultiSourceClassifier):
     >>> from mixda.datasets import make_shifted_toy
     >>> task = make_shifted_toy(random_state=2).as_task()
     >>> model = AutoMSDA(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
-    >>> model.score(task.X_target, task.y_target) > 0.99
+    >>> model.score(task.X_target, task.y_target) > 0.97
     True
     >>> model.trust_.declined
     False
     """
 
-    encoder = None  # the experts have their own
+    encoder = None  # the members have their own
     scale = None
 
     def __init__(
         self,
         candidates: Mapping[str, Any] | None = None,
-        max_folds: int = 2,
+        classifiers: Mapping[str, Any] | None = None,
+        target_labels: str = "ignore",
+        target_shares: Mapping[Any, Any] | None = None,
+        max_folds: int = 8,
         max_rows: int = 500,
         budget: float | None = None,
         level: float = 0.8,
@@ -141,6 +149,9 @@ class AutoMSDA(MultiSourceClassifier):
         verbose: bool = False,
     ) -> None:
         self.candidates = candidates
+        self.classifiers = classifiers
+        self.target_labels = target_labels
+        self.target_shares = target_shares
         self.max_folds = max_folds
         self.max_rows = max_rows
         self.budget = budget
@@ -150,256 +161,300 @@ class AutoMSDA(MultiSourceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> AutoMSDA:
+        """Learn from labeled sources and an unlabeled target.
+
+        Parameters
+        ----------
+        X, y, sample_domain : see `MultiSourceClassifier.fit`
+            Target rows of `y` are read only if `target_labels` is "use".
+
+        Returns
+        -------
+        self
+        """
+        check_choice(self.target_labels, "target_labels", ("ignore", "use"))
+        use = self.target_labels == "use" and y is not None
+        self._labels = given_labels(y, sample_domain) if use else []
+        super().fit(X, y, sample_domain)
+        return self
+
+    def suggest_labels(self, n: int = 20) -> NDArray[np.intp]:
+        """Return the target rows whose labels would tell most, most useful first.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        ndarray of shape (m,), m at most n
+            Positions among the target rows of the fit. The members disagree on these rows, and
+            they are spread over the data.
+
+        Examples
+        --------
+        >>> from mixda import AutoMSDA
+        >>> from mixda.datasets import make_shifted_toy
+        >>> task = make_shifted_toy(random_state=2).as_task()
+        >>> model = AutoMSDA(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+        >>> len(model.suggest_labels(5))
+        5
+        """
+        self._check_adapted()
+        return self._suggestions[: check_positive_int(n, "n")]
+
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         level = check_number(self.level, "level", most=1)
-        problem = stack(sources, target)
-        experts = {SOURCE_ONLY: Expert(RAW, SourceOnly(scale="sources"))}
-        self._encoders: dict[str, DomainEncoder] = {RAW: DomainEncoder(None, None)}
+        ranges = check_shares(self.target_shares, self.classes_)
+        members = make_members(len(self.classes_), self.classifiers)
+        if self.candidates is not None:
+            own = candidate_members(self.candidates)
+            members = [*(member for member in members if not member.adapts), *own]
+        self._order = canonical_order(sources)
+        sources = [sources[k] for k in self._order]
         if target is None:
-            self._keep(experts, (SOURCE_ONLY,), problem, 1.0)
+            self._fit_without_target(members[0], sources)
             return
-        experts |= self._more_experts(problem)
-        some = problem.rows(self._some(problem.ids, rng))
-        only_proportions = self._only_proportions(some, rng)
-        if only_proportions:
-            experts = {SOURCE_ONLY: experts[SOURCE_ONLY]}
-        committees = self._committees(experts)
-        folds = self._trials(experts, committees, some)
-        left_out = bool(folds)
-        if not left_out:
-            folds = {-1: self._way_back(experts, committees, some)}
-        self.scores_ = {
-            name: float(np.mean([fold[name].accuracy for fold in folds.values()]))
-            for name in committees
-        }
-        self.choice_ = self._choose(committees)
-        chosen = {held: fold[self.choice_] for held, fold in folds.items()}
-        power = fit_power(list(chosen.values()))
-        voters = self._keep(experts, committees[self.choice_], problem, power)
-        votes = np.array([rule(target).argmax(axis=1) for rule in voters])
-        tempered = {held: fold.to_the(power) for held, fold in chosen.items()}
-        reason = explain_choice(self.scores_, self.choice_, left_out, only_proportions)
-        answer = Fold(self.rule_(target), votes)
-        if self.choice_ != SOURCE_ONLY:
-            alone = self._alone(experts[SOURCE_ONLY], some)
-            shares = explain_shares(self.classes_.tolist(), answer.proba.argmax(axis=1), alone)
-            reason = f"{reason} {shares}".strip()
-        self.trust_ = self._assess(tempered, answer, left_out, level, reason)
+        labels = encode_target_labels(self._labels or [None] * len(target), self.classes_)
+        problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
+        folds = self._run_trials(members, sources, target)
+        with Progress(1, "adapting to the target", self.verbose) as progress:
+            fitted = self._fit_members(members, problem)
+            progress.update(1)
+        logs = answers(fitted, len(rows), len(self.classes_))
+        known = labels[rows] >= 0
+        labeled = Fold(logs[:, known], labels[rows][known])
+        verdict = self._decide(members, folds, logs, sources, target[rows], labeled)
+        self._keep(members, fitted, problem, verdict, logs, ranges)
+        self._suggestions = rows[
+            most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
+        ]
+        self.trust_ = self._assess(members, verdict, folds, logs, sources, labeled, level)
+        self._fit_display(sources, target)
 
-    def _more_experts(self, problem: Problem) -> dict[str, Expert]:
-        """Return the experts that adapt, and add their views to the problem.
+    def _fit_without_target(self, member: Member, sources: list[Source]) -> None:
+        """Train a logistic regression on all rows: there is nothing to adapt to."""
+        pooled = np.vstack([X for X, _ in sources])
+        problem, _ = self._problem(sources, pooled, np.full(0, -1), len(pooled))
+        fitted = self._fit_members([member], problem)
+        self._problem_, self._used, self._weights = problem, [(member, fitted[0])], np.ones(1)
+        self._log_odds = np.zeros(len(self.classes_))
+        self.rule_ = self._pool(TARGET)
 
-        Views are made once and without labels, so no trial learns from a label it must not see.
-        """
-        if self.candidates is not None:
-            named = _check_candidates(self.candidates)
-            return {name: Expert(RAW, named[name]) for name in named}
-        X, is_source = problem.views[RAW], problem.ids >= 0
-        n = int(is_source.sum())
-        experts: dict[str, Expert] = {}
-        for scale, view in SCALES.items():
-            encoder = DomainEncoder(scale, reduction(n, X.shape[1], self._seed), self._seed)
-            problem.views[view] = encoder.fit_transform(X, problem.codes[is_source], problem.ids)
-            self._encoders[view] = encoder
-            experts |= experts_of(view, n, self._seed)
-        return experts
+    def _problem(
+        self, sources: list[Source], target: Array, labels: Codes, max_rows: int
+    ) -> tuple[Problem, NDArray[np.intp]]:
+        """Return thinned domains in canonical order, and the target rows that are used."""
+        each = max(_MIN_ROWS, max_rows // len(sources))
+        kept = [thin(X, codes, each, self._seed) for X, codes in sources]
+        parts = [(X[rows], codes[rows]) for (X, codes), rows in zip(sources, kept, strict=True)]
+        rows = thin(target, None, each, self._seed)
+        labeled = np.flatnonzero(labels >= 0)
+        rows = np.concatenate([rows, labeled[~np.isin(labeled, rows)]])
+        views = make_views([X for X, _ in parts], target[rows], self._seed)
+        return Problem(views, [c for _, c in parts], len(self.classes_), self._seed), rows
 
-    def _only_proportions(self, problem: Problem, rng: np.random.Generator) -> bool:
-        """Return whether the target is like the sources but for the shares of its classes."""
-        if self.candidates is not None:
-            return False
-        Z, ids = problem.views[SCALES["sources"]], problem.ids
-        sources = [(Z[ids == k], problem.codes[ids == k]) for k in np.unique(ids[ids >= 0])]
-        likeness = compare_to_sources(sources, Z[ids < 0], len(self.classes_), rng)
-        return likeness.only_proportions
-
-    def _committees(self, experts: dict[str, Expert]) -> Committees:
-        """Return the members of each candidate; the first wins among equals, source only last."""
-        adapted = tuple(name for name in experts if name != SOURCE_ONLY)
-        if not adapted:
-            return {SOURCE_ONLY: (SOURCE_ONLY,)}
-        committees = {"all together": adapted}
-        if self.candidates is None:
-            for view in SCALES.values():
-                committees[view] = tuple(name for name in adapted if experts[name].view == view)
-        elif len(adapted) > 1:
-            committees |= {name: (name,) for name in adapted}
-        return committees | {SOURCE_ONLY: (SOURCE_ONLY,)}
-
-    def _choose(self, committees: Committees) -> str:
-        """Return the candidate to take: the largest committee unless another is clearly better.
-
-        Few left-out sources say little about small differences, and on all sets that we have the
-        largest committee was the safest choice.
-        """
-        habit = next(iter(committees))
-        best = max(committees, key=lambda name: self.scores_[name])
-        return best if self.scores_[best] > self.scores_[habit] + _CLEARLY else habit
-
-    def _some(self, ids: Ids, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Return at most `max_rows` rows of every domain, at random, in their order."""
-        most = check_positive_int(self.max_rows, "max_rows")
-        rows = [np.flatnonzero(ids == k) for k in np.unique(ids)]
-        kept = [rng.choice(r, most, replace=False) if len(r) > most else r for r in rows]
-        return np.sort(np.concatenate(kept))
-
-    def _trials(
-        self, experts: dict[str, Expert], committees: Committees, problem: Problem
-    ) -> dict[int, dict[str, Fold]]:
-        """Let sources in turn be the target and return what every candidate says about them.
-
-        Nothing is returned where no source can be left out: there is one only, or what the others
-        know does not occur in it.
-        """
+    def _run_trials(
+        self, members: list[Member], sources: list[Source], target: Array
+    ) -> dict[int, Fold]:
+        most = check_positive_int(self.max_rows, "max_rows") * len(sources)
+        few, _ = self._problem(sources, target, np.full(0, -1), min(most, _MAX_TRIAL_ROWS))
         budget = np.inf
         if self.budget is not None:
             budget = check_number(self.budget, "budget", above=True)
-        most = check_positive_int(self.max_folds, "max_folds")
-        sources = np.unique(problem.ids[problem.ids >= 0])
-        if len(sources) == 1:
-            return {}
-        held_out = sources[np.unique(np.linspace(0, len(sources) - 1, most).round().astype(int))]
-        start = time.monotonic()
-        folds: dict[int, dict[str, Fold]] = {}
-        rows = np.arange(len(problem.ids))[:, None]
-        for task in pseudo_tasks(rows, problem.codes, problem.ids, held_out):
-            part = problem.rows(task.X[:, 0].astype(int))
-            part = part._replace(codes=task.codes, ids=task.sample_domain)
-            what = f"leaving out source {self.sources_[task.held_out]}"
-            fitted = self._fit_experts(experts, part, what)
-            if not folds:  # what cannot be kept as a value is refused now, not at the end
-                self._voters(experts, fitted)
-            folds[task.held_out] = {
-                name: self._fold(experts, fitted, members, part, task.truth)
-                for name, members in committees.items()
-            }
-            if time.monotonic() - start > budget:
-                break
-        return folds
+        return run_trials(
+            members,
+            few,
+            max_folds=check_positive_int(self.max_folds, "max_folds"),
+            budget=budget,
+            checkpoint=self.checkpoint,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
 
-    def _alone(self, expert: Expert, problem: Problem) -> NDArray[np.intp]:
-        """Return what the sources' own classifier says about the target."""
-        own = {SOURCE_ONLY: expert}
-        fitted = self._fit_experts(own, problem, "comparing")
-        votes: NDArray[np.intp] = self._fold(own, fitted, (SOURCE_ONLY,), problem).votes[0]
-        return votes
+    def _fit_members(self, members: Sequence[Member], problem: Problem) -> list[Fitted | None]:
+        everywhere = range(len(problem.codes))
+        fitted = fit_members(members, problem, TARGET, everywhere, self.n_jobs)
+        if all(member is None for member in fitted):
+            raise MixdaError(
+                "no classifier could be fitted to the sources; check that features vary and that "
+                "each class has more than one row."
+            )
+        return fitted
 
-    def _way_back(
-        self, experts: dict[str, Expert], committees: Committees, problem: Problem
-    ) -> dict[str, Fold]:
-        """Adapt back to the sources from what each candidate says of the target."""
-        truth = problem.codes[problem.ids >= 0]
-        there = self._fit_experts(experts, problem, "going to the target")
-        folds = {}
-        for name, members in committees.items():
-            answers = self._fold(experts, there, members, problem).proba.argmax(axis=1)
-            codes, ids = reversed_roles(answers, problem.ids)
-            back = problem._replace(codes=codes, ids=ids)
-            own = {member: experts[member] for member in members}
-            fitted = self._fit_experts(own, back, f"coming back, {name}")
-            folds[name] = self._fold(experts, fitted, members, back, truth)
-        return folds
-
-    def _fold(
+    def _decide(
         self,
-        experts: dict[str, Expert],
-        fitted: dict[str, Any],
-        members: tuple[str, ...],
-        problem: Problem,
-        truth: Ids | None = None,
-    ) -> Fold:
-        """Return what a committee says about the target rows, over all classes."""
-        target = problem.ids < 0
-        proba = np.zeros((len(members), int(target.sum()), len(self.classes_)))
-        for part, name in zip(proba, members, strict=True):
-            Z = problem.views[experts[name].view][target]
-            part[:, fitted[name].classes_] = fitted[name].predict_proba(Z)
-        logs = np.log(Smooth(SMOOTHING)(proba.reshape(-1, proba.shape[2]))).reshape(proba.shape)
-        return Fold(Softmax()(logs.sum(axis=0)), proba.argmax(axis=2), truth)
+        members: list[Member],
+        folds: dict[int, Fold],
+        logs: Array,
+        sources: list[Source],
+        target: Array,
+        labeled: Fold,
+    ) -> Verdict:
+        n_classes = len(self.classes_)
+        if folds:
+            shares = [np.bincount(codes, minlength=n_classes) / len(codes) for _, codes in sources]
+            weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
+            evidence = [replace(labeled, weight=weight)] if len(labeled.truth) else []
+            usual = np.mean(shares, axis=0)
+            return decide(members, list(folds.values()), logs, usual, evidence, self._seed)
+        scale = standardization(np.vstack([X for X, _ in sources]))
+        shift = diagnose_shift(
+            [(scale(X), codes) for X, codes in sources],
+            scale(target),
+            n_classes,
+            np.random.default_rng(self._seed),
+        )
+        return decide_without_trials(members, shift.skew if shift.only_proportions else 0.0)
 
     def _keep(
-        self, experts: dict[str, Expert], members: tuple[str, ...], problem: Problem, power: float
-    ) -> list[Rule]:
-        """Fit to the target, with the classes' own names; return the rules of the committee."""
-        named = problem._replace(codes=self.classes_[problem.codes])
-        own = {name: experts[name] for name in members}
-        self.experts_ = self._fit_experts(own, named, "adapting")
-        self._views, self._power = [experts[name].view for name in members], power
-        voters = self._voters(own, self.experts_)
-        self.rule_ = log_linear_pool(voters, power)
-        return voters
+        self,
+        members: list[Member],
+        fitted: list[Fitted | None],
+        problem: Problem,
+        verdict: Verdict,
+        logs: Array,
+        ranges: Ranges | None,
+    ) -> None:
+        """Keep the members that matter, and the rule that they form."""
+        silent = [model is None for model in fitted]
+        weights = np.where(silent, 0.0, verdict.weights)
+        total = weights.sum()
+        if total <= 0:
+            raise MixdaError("all members of the committee failed; give more rows per source.")
+        self.weights_ = {
+            member.label: float(weight / total)
+            for member, weight in zip(members, weights, strict=True)
+            if weight / total >= _MIN_WEIGHT
+        }
+        kept = np.flatnonzero(weights / total >= _MIN_WEIGHT)
+        self._problem_ = problem
+        self._used = [(members[k], fitted[k]) for k in kept]
+        self._weights = verdict.power * weights[kept]
+        self._log_odds = np.zeros(len(self.classes_))
+        if ranges is not None:
+            pooled = combine(self._weights, logs[kept])
+            self._log_odds = fit_log_odds(pooled, ranges)
+        self.choice_ = verdict.choice
+        self.rule_ = self._pool(TARGET)
 
-    def _voters(self, experts: dict[str, Expert], fitted: dict[str, Any]) -> list[Rule]:
-        voters: list[Rule] = []
-        for name, model in fitted.items():
-            if isinstance(model, MultiSourceClassifier):  # no constant
-                view = self._encoders[experts[name].view]
-                steps = (view.rule(), model.encoder_.rule(), model._rule())
-                voters.append(Chain(tuple(step for step in steps if step is not None)))
-        return voters
-
-    def _fit_experts(
-        self, experts: dict[str, Expert], problem: Problem, what: str
-    ) -> dict[str, Any]:
-        same = {"random_state": self._seed, "checkpoint": self.checkpoint}
-        with Progress(len(experts), what, self.verbose) as progress:
-
-            def jobs() -> Iterator[Any]:
-                for done, (name, expert) in enumerate(experts.items()):
-                    progress.update(done, name)
-                    Z = problem.views[expert.view]
-                    yield delayed(fit_expert)(expert, same, Z, problem.codes, problem.ids)
-
-            fitted = Parallel(n_jobs=self.n_jobs)(jobs())
-            progress.update(len(experts))
-        return dict(zip(experts, fitted, strict=True))
+    def _pool(self, domain: int) -> Rule:
+        """Return the committee as a rule for the rows of a domain."""
+        everywhere = range(len(self._problem_.codes))
+        views: dict[tuple[str, bool], int] = {}
+        rules: list[Rule] = []
+        for member, _ in self._used:
+            key = (member.view, member.all_features)
+            if key not in views:
+                views[key] = len(rules)
+                rules.append(self._problem_.rule(member, domain, everywhere))
+        return Pool(
+            tuple(rules),
+            tuple(model.rule() for _, model in self._used if model is not None),
+            np.array([views[m.view, m.all_features] for m, _ in self._used]),
+            self._weights,
+            self._log_odds,
+            SMOOTHING,
+        )
 
     def _assess(
-        self, folds: dict[int, Fold], target: Fold, left_out: bool, level: float, reason: str
+        self,
+        members: list[Member],
+        verdict: Verdict,
+        folds: dict[int, Fold],
+        logs: Array,
+        sources: list[Source],
+        labeled: Fold,
+        level: float,
     ) -> Trust:
+        pooled = temper(combine(verdict.weights, logs), verdict.power)
+        pooled = reweight(pooled, self._log_odds)
+        hits = int((combine(verdict.weights, labeled.logs).argmax(axis=1) == labeled.truth).sum())
+        n_labeled = len(labeled.truth)
+        reasons = doubts(verdict, logs.shape[1], [codes for _, codes in sources], n_labeled)
         accuracy = low = high = None
-        if left_out:
-            accuracy = estimate_accuracy(list(folds.values()), target)
-            low, high = interval(accuracy, level, len(target.proba))
+        if verdict.left_out is not None and not reasons:
+            estimate = estimate_accuracy(verdict.left_out, pooled, level, verdict.difference)
+            if n_labeled:
+                estimate = add_labels(estimate, hits, n_labeled, level)
+            accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
+        self.scores_ = {}
+        names: dict[str, float] = {}
+        candidates: list[dict[str, Any]] = []
+        if verdict.left_out is not None:
+            reference = best_ordinary(verdict, members)
+            self.scores_[COMMITTEE] = verdict.left_out.accuracy
+            candidates.append(
+                {"name": verdict.choice, "score": verdict.left_out.accuracy, "chosen": True}
+            )
+            for k, member in enumerate(members):
+                self.scores_[member.label] = float(verdict.scores[k])
+                candidates.append(
+                    {
+                        "name": member.label,
+                        "score": float(verdict.scores[k]),
+                        "chosen": False,
+                        "weight": self.weights_.get(member.label, 0.0),
+                        "reference": k == reference,
+                    }
+                )
+            held_out = [str(self.sources_[self._order[k]]) for k in folds]
+            names = dict(zip(held_out, verdict.left_out.accuracies, strict=True))
+        adapting = sum(self.weights_.get(member.label, 0.0) for member in members if member.adapts)
         return Trust(
             accuracy,
             low,
             high,
             level,
-            declined=self.choice_ == SOURCE_ONLY,
-            reason=reason,
-            candidates=tuple(
-                {"name": name, "score": score, "chosen": name == self.choice_}
-                for name, score in self.scores_.items()
-            ),
-            folds={
-                str(self.sources_[held]): fold.accuracy for held, fold in folds.items() if left_out
-            },
+            declined=adapting < _MIN_WEIGHT,
+            reason=explain(verdict, members, reasons),
+            candidates=tuple(candidates),
+            folds=names,
         )
+
+    def _fit_display(self, sources: list[Source], target: Array) -> None:
+        """Fit the mixtures that a model keeps for its report and for outliers."""
+        original = [sources[self._order.index(k)] for k in range(len(sources))]
+        problem, _ = self._problem(original, target, np.full(0, -1), _MAX_TRIAL_ROWS)
+        X = problem.views.domains
+        encoder = None
+        if target.shape[1] > _MAX_DISPLAYED_FEATURES:
+            n_rows = sum(len(part) for part in X[:-1])
+            n_axes = min(_MAX_DISPLAYED_FEATURES, n_rows - 1)
+            encoder = PCA(n_axes, svd_solver="randomized", random_state=self._seed)
+        self.display_ = GMMDaDiL(
+            encoder=encoder, classifier="map", n_iter=10, random_state=self._seed
+        )
+        codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
+        ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
+        self.display_.fit(np.vstack(X), self.classes_[codes], sample_domain=ids)
+        self.source_mixtures_ = self.display_.source_mixtures_
+        self.unlabeled_mixture_ = self.display_.unlabeled_mixture_
 
     def _predict_encoded(self, Z: Array) -> Array:
         return self.rule_(Z)
 
     def _predict(self, X: Array, ids: Ids) -> Array:
-        """Return the probabilities; rows of sources have their own scale in the views."""
-        if (ids < 0).all():
-            return self.rule_(X)
-        places = np.full(len(ids), len(self.sources_))  # where a source that is unknown stands
-        for place, source in enumerate(self.sources_):
-            places[ids == source] = place
-        places[ids < 0] = -1
-        logs = np.zeros((len(X), len(self.classes_)))
-        for view, model in zip(self._views, self.experts_.values(), strict=True):
-            Z = self._encoders[view].transform(X, places)
-            logs += np.log(Smooth(SMOOTHING)(model.predict_proba(Z, sample_domain=places)))
-        return Softmax()(self._power * logs)
+        """Return the probabilities; rows of known sources keep their own scale and ranks."""
+        proba = np.empty((len(X), len(self.classes_)))
+        for domain in np.unique(np.maximum(ids, -1)):
+            rows = np.maximum(ids, -1) == domain
+            place = np.flatnonzero(self.sources_ == domain)
+            rule = self._pool(self._order.index(int(place[0]))) if len(place) else self.rule_
+            proba[rows] = rule(X[rows])
+        return proba
+
+    def _rule(self) -> Rule:
+        return self.rule_
 
     def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
         """Return the committee as a value that can be saved.
 
-        The mixtures in it, which a report shows, are those of the committee's first expert.
+        The mixtures in it, which a report shows and which tell outliers, are those of a single
+        GMM-DaDiL on standardized features.
 
         Parameters
         ----------
@@ -410,28 +465,15 @@ class AutoMSDA(MultiSourceClassifier):
         AdaptedModel
         """
         self._check_adapted()
-        model: AdaptedModel = next(iter(self.experts_.values())).to_model(domain_names)
-        names = getattr(self, "feature_names_in_", default_names(self.n_features_in_))
-        view = self._encoders[self._views[0]].rule()
-        encoders = [rule for rule in (view, model.encoder) if rule is not None]
+        model = super().to_model(domain_names)
+        shown: AdaptedModel = self.display_.to_model()
         return replace(
             model,
-            feature_names=tuple(names),
-            method=type(self).__name__,
+            encoder=shown.encoder,
             rule=self.rule_,
-            encoder=Chain(tuple(encoders)) if encoders else None,
+            labeled_target=shown.labeled_target,
+            dictionary=shown.dictionary,
+            plan=shown.plan,
             trust=self.trust_,
-            settings={**self._settings(), "experts": list(self.experts_)},
+            settings={**self._settings(), "experts": list(self.weights_), "weights": self.weights_},
         )
-
-
-def _check_candidates(candidates: Any) -> dict[str, Any]:
-    named = dict(candidates) if isinstance(candidates, Mapping) else {}
-    if not named or not all(isinstance(m, MultiSourceClassifier) for m in named.values()):
-        raise MixdaError(
-            "candidates must be a non-empty mapping of names to mixda estimators, got "
-            f"{candidates!r}."
-        )
-    if SOURCE_ONLY in named:
-        raise MixdaError(f"the candidate {SOURCE_ONLY!r} is always there; give it another name.")
-    return named

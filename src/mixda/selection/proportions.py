@@ -24,7 +24,7 @@ _TYPICAL = 0.35  # mean rank; 0.5 without any shift, few samples of many feature
 _UNSURE = 0.025  # less confident than on the sources: a shift mostly costs 0.03 to 0.15
 
 
-class Likeness(NamedTuple):
+class ShiftDiagnosis(NamedTuple):
     """How much a target looks like the sources.
 
     Attributes
@@ -58,9 +58,9 @@ class Likeness(NamedTuple):
         )
 
 
-def compare_to_sources(
+def diagnose_shift(
     sources: Sequence[Source], target: Array, n_classes: int, rng: np.random.Generator
-) -> Likeness:
+) -> ShiftDiagnosis:
     """Look at a target in one space with its sources, without labels of the target.
 
     Parameters
@@ -72,20 +72,20 @@ def compare_to_sources(
 
     Returns
     -------
-    Likeness
+    ShiftDiagnosis
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mixda.selection.proportions import compare_to_sources
+    >>> from mixda.selection.proportions import diagnose_shift
     >>> rng = np.random.default_rng(0)
     >>> codes = np.repeat([0, 1], 100)
     >>> draw = lambda codes: rng.normal(size=(len(codes), 2)) + 6 * codes[:, None]
     >>> sources = [(draw(codes), codes), (draw(codes), codes)]
     >>> healthy = draw(np.zeros(100, dtype=int))
-    >>> compare_to_sources(sources, healthy, 2, rng).only_proportions
+    >>> diagnose_shift(sources, healthy, 2, rng).only_proportions
     True
-    >>> compare_to_sources(sources, healthy + 3, 2, rng).only_proportions
+    >>> diagnose_shift(sources, healthy + 3, 2, rng).only_proportions
     False
     """
     seen = head_proba(train_rough(*pool(list(sources))), target, n_classes).mean(axis=0)
@@ -93,7 +93,7 @@ def compare_to_sources(
     skew = float(0.5 * np.abs(seen - shares).sum())
     divisible = [source for source in sources if len(source[0]) > 1]
     if not divisible:
-        return Likeness(skew, typicality=0.0, confidence=0.0, usual=1.0)
+        return ShiftDiagnosis(skew, typicality=0.0, confidence=0.0, usual=1.0)
     samples = [Z for Z, _ in divisible]
     floor = std_floor([Z.var(axis=0) for Z in samples], max(np.abs(Z).max() for Z in samples))
     one, other = zip(*(_halves(*source, rng) for source in divisible), strict=True)
@@ -111,7 +111,7 @@ def compare_to_sources(
         looks.append(
             (typicality, *_confidence(head.predict_proba(rows), head.predict_proba(target)))
         )
-    return Likeness(skew, *(float(value) for value in np.mean(looks, axis=0)))
+    return ShiftDiagnosis(skew, *(float(value) for value in np.mean(looks, axis=0)))
 
 
 def _halves(Z: Array, codes: Codes, rng: np.random.Generator) -> list[Source]:

@@ -7,23 +7,15 @@ rules, and the file of a model holds them as names and arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_array, check_number
-from mixda.mixture import Mixture, frozen, normalize_log_rows
+from mixda.mixture import Mixture, normalize_log_rows
+from mixda.rules._base import Rule, check_rules, set_fields
 
 _MIN_PROBA = 1e-300  # below it, the logarithm is not taken
-
-
-class Rule:
-    """Base of all rules: a pure function of rows, ``rule(X)`` of shape (n, d) → (n, m)."""
-
-    def __call__(self, X: Array) -> Array:
-        """Apply the rule to the rows of `X`."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +34,15 @@ class Affine(Rule):
     scale: Array
 
     def __post_init__(self) -> None:
-        _set(self, mean=check_array(self.mean, "mean", 1))
-        _set(self, scale=check_array(self.scale, "scale", 1))
+        set_fields(self, mean=check_array(self.mean, "mean", 1))
+        set_fields(self, scale=check_array(self.scale, "scale", 1))
         if self.mean.shape != self.scale.shape or (self.scale == 0).any():
             raise MixdaError(
                 f"scale must have {len(self.mean)} numbers other than zero, one per mean, got "
                 f"{self.scale!r}."
             )
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return (X - self.mean) / self.scale
 
 
@@ -70,15 +62,15 @@ class Linear(Rule):
     intercept: Array
 
     def __post_init__(self) -> None:
-        _set(self, coef=check_array(self.coef, "coef", 2))
-        _set(self, intercept=check_array(self.intercept, "intercept", 1))
+        set_fields(self, coef=check_array(self.coef, "coef", 2))
+        set_fields(self, intercept=check_array(self.intercept, "intercept", 1))
         if self.coef.shape[1] != len(self.intercept):
             raise MixdaError(
                 f"coef of shape {self.coef.shape} needs {self.coef.shape[1]} intercepts, got "
                 f"{len(self.intercept)}."
             )
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return X @ self.coef + self.intercept
 
 
@@ -86,7 +78,7 @@ class Linear(Rule):
 class ReLU(Rule):
     r"""The positive part :math:`\max(0, x)` of each number."""
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return np.maximum(X, 0.0)
 
 
@@ -94,7 +86,7 @@ class ReLU(Rule):
 class Step(Rule):
     """One where a number is positive, else zero: the decision between two classes."""
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return (X > 0.0).astype(np.float64)
 
 
@@ -102,7 +94,7 @@ class Step(Rule):
 class Sigmoid(Rule):
     r"""The logistic function :math:`1 / (1 + e^{-x})` of each number."""
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         from scipy.special import expit
 
         return np.asarray(expit(X))
@@ -112,7 +104,7 @@ class Sigmoid(Rule):
 class Softmax(Rule):
     r"""Probabilities :math:`e^{x_c} / \sum_{c'} e^{x_{c'}}` from rows of scores."""
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         proba = np.array(X, dtype=np.float64)
         normalize_log_rows(proba)
         return proba
@@ -124,7 +116,7 @@ class Normalize(Rule):
 
     least: float = 0.0
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         scores = X + self.least
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
@@ -146,7 +138,7 @@ class Smooth(Rule):
     def __post_init__(self) -> None:
         check_number(self.share, "share", most=1)
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return np.asarray((1.0 - self.share) * X + self.share / X.shape[1])
 
 
@@ -154,7 +146,7 @@ class Smooth(Rule):
 class OneHot(Rule):
     """One at the largest score of a row (the first if several are equal), else zero."""
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         proba = np.zeros(X.shape)
         proba[np.arange(len(X)), X.argmax(axis=1)] = 1.0
         return proba
@@ -180,7 +172,7 @@ class Posterior(Rule):
         if not isinstance(self.mixture, Mixture) or not self.mixture.is_labeled:
             raise MixdaError("mixture of a Posterior must be a labeled Mixture.")
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return self.mixture.predict_proba(X)
 
 
@@ -200,9 +192,9 @@ class Chain(Rule):
     steps: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
-        _set(self, steps=_check_rules(self.steps))
+        set_fields(self, steps=check_rules(self.steps))
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         for step in self.steps:
             X = step(X)
         return X
@@ -224,10 +216,10 @@ class Average(Rule):
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
-        _set(self, weights=check_array(self.weights, "weights", 1))
-        _set(self, rules=_check_rules(self.rules, len(self.weights)))
+        set_fields(self, weights=check_array(self.weights, "weights", 1))
+        set_fields(self, rules=check_rules(self.rules, len(self.weights)))
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         total = self.weights[0] * self.rules[0](X)
         for weight, rule in zip(self.weights[1:], self.rules[1:], strict=True):
             total += weight * rule(X)
@@ -251,10 +243,10 @@ class Product(Rule):
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
-        _set(self, powers=check_array(self.powers, "powers", 1))
-        _set(self, rules=_check_rules(self.rules, len(self.powers)))
+        set_fields(self, powers=check_array(self.powers, "powers", 1))
+        set_fields(self, rules=check_rules(self.rules, len(self.powers)))
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         parts = zip(self.powers, self.rules, strict=True)
         logs = sum(power * np.log(np.maximum(rule(X), _MIN_PROBA)) for power, rule in parts)
         return Softmax()(np.asarray(logs))
@@ -276,45 +268,8 @@ class Reweight(Rule):
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        _set(self, log_odds=check_array(self.log_odds, "log_odds", 1))
+        set_fields(self, log_odds=check_array(self.log_odds, "log_odds", 1))
         check_number(self.power, "power")
 
-    def __call__(self, X: Array) -> Array:  # noqa: D102
+    def __call__(self, X: Array) -> Array:
         return Softmax()(self.power * np.log(np.maximum(X, _MIN_PROBA)) + self.log_odds)
-
-
-RULES: tuple[type[Rule], ...] = (
-    Affine,
-    Linear,
-    ReLU,
-    Step,
-    Sigmoid,
-    Softmax,
-    Normalize,
-    Smooth,
-    OneHot,
-    Posterior,
-    Chain,
-    Average,
-    Product,
-    Reweight,
-)
-
-
-FORMER_NAMES = {"Doubt": "Smooth"}  # rules in files of earlier versions
-Doubt = Smooth
-
-
-def _set(rule: Rule, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(rule, name, frozen(value) if isinstance(value, np.ndarray) else value)
-
-
-def _check_rules(rules: Any, size: int | None = None) -> tuple[Rule, ...]:
-    checked: tuple[Rule, ...] = tuple(rules)
-    others = [type(rule).__name__ for rule in checked if not isinstance(rule, Rule)]
-    if others:
-        raise MixdaError(f"rules must be Rule objects, got {others[0]}.")
-    if size is not None and (size == 0 or len(checked) != size):
-        raise MixdaError(f"there must be one rule per weight, got {len(checked)} for {size}.")
-    return checked

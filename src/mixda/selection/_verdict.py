@@ -1,0 +1,196 @@
+"""The verdict on a committee: weights, who decides, and what can be said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._core.validation import Array
+from mixda.selection._estimate import LeftOut, cross_fit
+from mixda.selection._members import Member
+from mixda.selection._pool import Fold, combine, fit_weights
+from mixda.selection._shares import (
+    hard_shares,
+    resample,
+    total_variation,
+    unexplained_difference,
+)
+from mixda.selection._views import COMMON
+
+COMMITTEE, COMMON_ONLY = "committee", "common scale"
+
+_MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
+_MIN_AGREEMENT = 0.2  # share of the difference of class shares that the committee must see, too
+_MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
+_MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains
+_MIN_TARGET_ROWS = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Weights of the members, and how they did on left-out sources.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_members,)
+    left_out : LeftOut or None
+        The committee on left-out sources; None if none could be left out.
+    scores : ndarray of shape (n_members,)
+        Mean accuracy of each member there.
+    difference : float
+        Total variation between class shares in the sources and those seen in the target, if they
+        made the common scale decide alone; else 0.
+    """
+
+    weights: Array
+    left_out: LeftOut | None
+    scores: Array
+    difference: float = 0.0
+
+    @property
+    def choice(self) -> str:
+        """Who decides."""
+        return COMMON_ONLY if self.difference > 0 else COMMITTEE
+
+    @property
+    def power(self) -> float:
+        """Power that calibrates the committee."""
+        return 1.0 if self.left_out is None else self.left_out.power
+
+
+def decide(
+    members: Sequence[Member],
+    folds: Sequence[Fold],
+    logs: Array,
+    usual: Array,
+    labeled: Sequence[Fold],
+    seed: int,
+) -> Verdict:
+    """Weigh the members; let the common scale decide alone where class shares differ.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    folds : sequence of Fold
+        Left-out sources.
+    logs : ndarray of shape (n_members, n, nc)
+        Answers on the target.
+    usual : ndarray of shape (nc,)
+        Class shares of the sources.
+    labeled : sequence of Fold
+        Labeled target rows, if there are any.
+    seed : int
+    """
+    scores = np.mean(
+        [(fold.logs.argmax(axis=2) == fold.truth).mean(axis=1) for fold in folds], axis=0
+    )
+    rng = np.random.default_rng(seed)
+    common = common_members(members)
+    own = [fold.take(common) for fold in folds]
+    skewed = []
+    for fold in own:
+        rows = resample(fold.truth, rng)
+        skewed.append(Fold(fold.logs[:, rows], fold.truth[rows]))
+    own_weights = fit_weights([*own, *skewed, *(fold.take(common) for fold in labeled)])
+    weights, judged = fit_weights([*folds, *labeled]), cross_fit(folds)
+    difference = unexplained_difference(own_weights, own, logs[common], usual)
+    seen = total_variation(hard_shares(combine(weights, logs)), usual)
+    if difference > 0 and seen > _MIN_AGREEMENT * difference:
+        own_judged = cross_fit(own)
+        if own_judged.accuracy > judged.accuracy - _MAX_LOSS:
+            weights = np.zeros(len(members))
+            weights[common] = own_weights
+            return Verdict(weights, own_judged, scores, difference)
+    return Verdict(weights, judged, scores)
+
+
+def decide_without_trials(members: Sequence[Member], difference: float) -> Verdict:
+    """Return equal weights, of ordinary members on the common scale only if class shares differ."""
+    weights = np.ones(len(members))
+    if difference > 0:
+        weights[:] = 0.0
+        weights[common_members(members)] = 1.0
+    return Verdict(weights / weights.sum(), None, np.full(len(members), np.nan), difference)
+
+
+def common_members(members: Sequence[Member]) -> list[int]:
+    """Return the positions of ordinary members on the common scale."""
+    return [k for k, member in enumerate(members) if member.view == COMMON and not member.adapts]
+
+
+def doubts(
+    verdict: Verdict, n_target: int, codes: Sequence[NDArray[np.intp]], n_labeled: int
+) -> list[str]:
+    """Return the reasons for which no accuracy may be promised; empty if there are none."""
+    found = []
+    confounded = confounding(codes) > _MAX_CONFOUNDING
+    if verdict.left_out is None:
+        found.append(
+            "no source could be left out, so nothing shows how well the sources teach a new domain"
+        )
+    elif verdict.left_out.skill < _MIN_SKILL and not confounded and n_labeled == 0:
+        found.append(
+            "on left-out sources the committee is no better than chance: the features say nothing "
+            "about the classes of another domain"
+        )
+    if n_target < _MIN_TARGET_ROWS:
+        found.append(f"the target has only {n_target} row{'s' if n_target > 1 else ''}")
+    if confounded:
+        found.append(
+            "source and class are confounded (most sources have a class of their own), so a model "
+            "that tells sources apart looks as if it told classes apart"
+        )
+    return found
+
+
+def confounding(codes: Sequence[NDArray[np.intp]]) -> float:
+    """Share of the entropy of the classes that the source explains, from 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._verdict import confounding
+    >>> confounding([np.zeros(5, int), np.ones(5, int)])
+    1.0
+    """
+    n_classes = max(int(c.max()) for c in codes) + 1
+    counts = np.array([np.bincount(c, minlength=n_classes) / len(c) for c in codes])
+    pooled = counts.mean(axis=0)
+    total = _entropy(pooled)
+    if total == 0:
+        return 0.0
+    return float(1.0 - np.mean([_entropy(row) for row in counts]) / total)
+
+
+def explain(verdict: Verdict, members: Sequence[Member], reasons: Sequence[str]) -> str:
+    """Say in a few sentences who decides, how it compares, and what to be careful about."""
+    sentences = []
+    if verdict.left_out is not None:
+        reference = best_ordinary(verdict, members)
+        sentences.append(
+            f"On left-out sources the {verdict.choice} was right on "
+            f"{verdict.left_out.accuracy:.1%}, the best ordinary classifier "
+            f"({members[reference].label}) on {verdict.scores[reference]:.1%}."
+        )
+    if verdict.difference > 0:
+        sentences.append(
+            "Adaptation was declined: the class shares in the target seem to differ from those of "
+            f"the sources (by {verdict.difference:.0%} of the rows), and adapting would take that "
+            "for a shift. If you know the shares, give them (target_shares)."
+        )
+    if reasons:
+        sentences.append(f"No accuracy can be promised: {'; '.join(reasons)}.")
+    return " ".join(sentences)
+
+
+def best_ordinary(verdict: Verdict, members: Sequence[Member]) -> int:
+    """Return the position of the ordinary member that did best on left-out sources."""
+    ordinary = [k for k, member in enumerate(members) if not member.adapts]
+    return max(ordinary, key=lambda k: verdict.scores[k])
+
+
+def _entropy(shares: Array) -> float:
+    return float(-(shares * np.log(np.maximum(shares, 1e-12))).sum())

@@ -1,0 +1,107 @@
+"""Three ways to put domains on a common footing, each a rule per domain, made without labels.
+
+Views differ in what they forgive. A common scale keeps differences between domains, so it is
+right where only class proportions differ; each domain's own scale and its ranks undo shifts of
+location, scale and shape, but take other class proportions for a shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.decomposition import PCA
+
+from mixda._core.validation import Array
+from mixda.rules import Affine, Chain, Clip, Interpolate, Linear, Rule
+
+COMMON, OWN, RANKS = "common scale", "own scale", "ranks"
+VIEWS = (COMMON, OWN, RANKS)
+RAW = "features as given"
+TARGET = -1  # position of the target among the domains
+
+_BOUND = 8.0  # standard deviations; further away, a single feature would decide
+_MAX_FEATURES = 200  # for everything but trees; more are reduced to principal components
+_MAX_KNOTS = 65
+_ROWS_PER_KNOT = 5
+
+
+def standardization(X: Array) -> Affine:
+    """Return the map to mean 0 and standard deviation 1; constant features keep their scale."""
+    mean, std = X.mean(axis=0), X.std(axis=0)
+    return Affine(mean, np.where(std > 1e-9 * (1.0 + np.abs(mean)), std, 1.0))
+
+
+def rank_to_normal(X: Array) -> Interpolate:
+    """Return the map of each feature's quantiles to normal ones, with at least five rows a knot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._views import rank_to_normal
+    >>> X = np.exp(np.random.default_rng(0).normal(size=(1000, 1)))
+    >>> Z = rank_to_normal(X)(X)
+    >>> bool(abs(Z.mean()) < 0.05) and bool(abs(Z.std() - 1) < 0.05)
+    True
+    """
+    n_knots = int(np.clip(len(X) // _ROWS_PER_KNOT, 2, _MAX_KNOTS))
+    levels = (np.arange(n_knots) + 0.5) / n_knots
+    knots = np.quantile(X, levels, axis=0)
+    scores = np.tile(norm.ppf(levels)[:, None], (1, X.shape[1]))
+    for j in range(X.shape[1]):  # tied quantiles share the mean of their scores, as midranks do
+        _, place, counts = np.unique(knots[:, j], return_inverse=True, return_counts=True)
+        if len(counts) < n_knots:
+            scores[:, j] = (np.bincount(place, scores[:, j]) / counts)[place]
+    return Interpolate(knots, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The maps of all domains into all views.
+
+    Attributes
+    ----------
+    domains : list of ndarray
+        Samples of the sources, then of the target.
+    scales, ranks : list of Rule
+        Own standardization and rank-to-normal map of each domain.
+    projections : dict of str to Rule or None
+        Principal components in each view, where there are many features.
+    """
+
+    domains: list[Array]
+    scales: list[Affine]
+    ranks: list[Interpolate]
+    projections: dict[str, Rule | None]
+
+    def rule(self, view: str, domain: int, sources: Sequence[int]) -> Rule:
+        """Return the map of a domain into a view; a common scale is that of these sources."""
+        if view == RAW:
+            return Chain(())
+        if view == COMMON:
+            first: Rule = standardization(np.vstack([self.domains[k] for k in sources]))
+        else:
+            first = (self.scales if view == OWN else self.ranks)[domain]
+        return Chain((first, Clip(_BOUND)))
+
+
+def make_views(sources: Sequence[Array], target: Array, seed: int) -> Views:
+    """Fit the maps of all domains; no label is involved."""
+    domains = [*sources, target]
+    views = Views(
+        domains,
+        [standardization(X) for X in domains],
+        [rank_to_normal(X) for X in domains],
+        dict.fromkeys((*VIEWS, RAW)),
+    )
+    everywhere = range(len(sources))
+    if target.shape[1] > _MAX_FEATURES:
+        for view in VIEWS:
+            rules = [views.rule(view, k, everywhere) for k in everywhere]
+            Z = np.vstack([rule(X) for rule, X in zip(rules, sources, strict=True)])
+            n_components = min(_MAX_FEATURES, len(Z) - 1)
+            pca = PCA(n_components, svd_solver="randomized", random_state=seed).fit(Z)
+            views.projections[view] = Linear(pca.components_.T, -pca.mean_ @ pca.components_.T)
+    return views

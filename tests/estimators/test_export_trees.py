@@ -1,0 +1,78 @@
+"""Forests and boosted trees as arrays: the same answers as scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, make_classification
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+
+from mixda import MixdaError
+from mixda.estimators._export import rule_of
+from mixda.rules import Trees
+
+DATA = {
+    "two": make_classification(300, 8, random_state=0),
+    "three": load_iris(return_X_y=True),
+    "ten": load_digits(return_X_y=True),
+}
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("forest", [RandomForestClassifier, ExtraTreesClassifier])
+def test_forest_rule_predicts_as_scikit_learn(forest, data):
+    X, y = DATA[data]
+    model = forest(20, max_leaf_nodes=40, random_state=0).fit(X, y)
+    proba = rule_of(model, len(model.classes_))(X + 0.1)
+    np.testing.assert_allclose(proba, model.predict_proba(X + 0.1), atol=5e-4)  # half precision
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_boosting_rule_predicts_as_scikit_learn(data):
+    X, y = DATA[data]
+    model = HistGradientBoostingClassifier(max_iter=8, random_state=0).fit(X, y)
+    proba = rule_of(model, len(model.classes_))(X)
+    np.testing.assert_allclose(proba, model.predict_proba(X), atol=1e-5)  # single precision
+
+
+def test_single_leaf_is_a_constant():
+    model = RandomForestClassifier(3, max_depth=1, min_samples_leaf=50).fit(
+        np.zeros((60, 1)), np.arange(60) % 3
+    )
+    proba = rule_of(model, 3)(np.ones((2, 1)))
+    np.testing.assert_allclose(proba, model.predict_proba(np.ones((2, 1))), atol=5e-4)
+
+
+STUMP = {
+    "feature": np.array([0, 0, 0]),
+    "threshold": np.zeros(3),
+    "child": np.array([1, -1, -2]),
+    "roots": np.array([0]),
+    "leaves": np.eye(2),
+    "offset": np.zeros(2),
+}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"child": np.array([0, -1, -2])},  # a node that is its own child would never end
+        {"child": np.array([2, -1, -2])},
+        {"child": np.array([1, -1, -9])},
+        {"roots": np.array([7])},
+        {"feature": np.array([-1, 0, 0])},
+        {"feature": np.array([0.5, 0, 0])},
+        {"offset": np.zeros(3)},
+        {"leaves": np.array([[np.nan, 0], [0, 1]])},
+    ],
+)
+def test_forged_trees_are_refused(forged):
+    with pytest.raises(MixdaError):
+        Trees(**{**STUMP, **forged})
+
+
+def test_too_few_features_are_refused():
+    with pytest.raises(MixdaError, match="2 features, got 1"):
+        Trees(**{**STUMP, "feature": np.array([1, 0, 0])})(np.zeros((1, 1)))

@@ -1,0 +1,238 @@
+"""The parts of the committee: weights, views, class shares, estimates, labels."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from scipy.stats import norm, rankdata
+
+from mixda import MixdaError
+from mixda.selection._estimate import (
+    LeftOut,
+    add_labels,
+    cross_fit,
+    estimate_accuracy,
+    fit_power,
+    temper,
+)
+from mixda.selection._labels import encode_target_labels, given_labels, most_informative
+from mixda.selection._pool import Fold, combine, fit_weights
+from mixda.selection._shares import check_shares, fit_log_odds, resample, reweight
+from mixda.selection._thinning import canonical_order, thin
+from mixda.selection._verdict import confounding
+from mixda.selection._views import rank_to_normal
+
+
+def make_logs(truth, sharpness, noise, rng):
+    nc = int(truth.max()) + 1
+    return log_softmax(
+        sharpness * (np.eye(nc)[truth] + noise * rng.normal(size=(len(truth), nc))), axis=1
+    )
+
+
+def make_fold(seed, n=200, members=((4.0, 0.5), (4.0, 1.5), (1.0, 9.0)), weight=1.0):
+    """Members of falling quality; the last one knows nothing."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n)
+    truth[:3] = [0, 1, 2]
+    return Fold(np.array([make_logs(truth, *m, rng) for m in members]), truth, weight)
+
+
+def log_loss(weights, folds):
+    losses = [-combine(weights, f.logs)[np.arange(len(f.truth)), f.truth].mean() for f in folds]
+    return np.average(losses, weights=[f.weight for f in folds])
+
+
+def test_weights_prefer_the_member_that_knows():
+    weights = fit_weights([make_fold(0), make_fold(1)])
+    assert (weights >= 0).all()
+    assert weights[0] > weights[1] > weights[2]
+
+
+def test_weak_shrinkage_reaches_the_best_log_loss():
+    """Against a grid over the weights of two members."""
+    folds = [make_fold(k, members=((3.0, 0.8), (3.0, 1.2))) for k in range(2)]
+    grid = np.linspace(0.0, 2.0, 81)
+    best = min(log_loss(np.array([a, b]), folds) for a in grid for b in grid)
+    assert log_loss(fit_weights(folds, strength=1e-6), folds) == pytest.approx(best, abs=2e-3)
+
+
+def test_strong_shrinkage_gives_equal_say():
+    """Members of one quality share the weight equally, and none is left out."""
+    folds = [make_fold(0, members=((3.0, 1.0),) * 4)]
+    weights = fit_weights(folds, strength=1e6)
+    assert weights.min() > 0.5 * weights.max()
+    np.testing.assert_allclose(weights, fit_weights(folds, strength=np.inf), rtol=1e-3)
+
+
+def test_every_fold_has_its_weight():
+    good, bad = make_fold(0), make_fold(1, members=((4.0, 1.5), (4.0, 0.5), (1.0, 9.0)))
+    from dataclasses import replace
+
+    towards = fit_weights([good, replace(bad, weight=0.01)])
+    away = fit_weights([replace(good, weight=0.01), bad])
+    assert towards[0] > towards[1]
+    assert away[1] > away[0]
+
+
+def test_order_of_members_does_not_matter():
+    fold = make_fold(0)
+    turned = fold.take([2, 0, 1])
+    np.testing.assert_allclose(fit_weights([turned]), fit_weights([fold])[[2, 0, 1]], atol=1e-4)
+
+
+def test_power_is_that_of_a_grid_search():
+    folds = [make_fold(0, members=((6.0, 1.0),)), make_fold(1, 50, ((6.0, 0.7),))]
+    logs, truth = [f.logs[0] for f in folds], [f.truth for f in folds]
+    grid = np.exp(np.linspace(-4, 2, 1201))
+
+    def loss(power):
+        right = [
+            temper(p, power)[np.arange(len(t)), t].mean() for p, t in zip(logs, truth, strict=True)
+        ]
+        return -np.mean(right)
+
+    expected = grid[np.argmin([loss(power) for power in grid])]
+    assert fit_power(logs, truth) == pytest.approx(expected, rel=0.01)
+
+
+def left_out(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n)
+    logs = make_logs(truth, 3.0, 1.0, rng)
+    power = fit_power([logs], [truth])
+    return LeftOut([temper(logs, power)], [truth], power)
+
+
+def test_estimate_is_right_where_the_target_is_a_left_out_source():
+    known = left_out()
+    estimate = estimate_accuracy(known, known.logs[0], 0.8)
+    assert estimate.accuracy == pytest.approx(known.accuracy, abs=0.03)
+    assert estimate.low < known.accuracy < estimate.high
+
+
+def test_estimate_falls_with_confidence():
+    known = left_out()
+    estimates = [
+        estimate_accuracy(known, temper(known.logs[0], power), 0.8).accuracy
+        for power in (2.0, 1.0, 0.5, 0.1)
+    ]
+    assert estimates == sorted(estimates, reverse=True)
+
+
+def test_interval_widens_with_few_rows_and_with_differing_shares():
+    known = left_out()
+    target = known.logs[0]
+
+    def width(*args):
+        estimate = estimate_accuracy(known, *args)
+        return estimate.high - estimate.low
+
+    assert width(target[:10], 0.8) > width(target, 0.8)
+    assert width(target, 0.8, 0.6) > width(target, 0.8)
+    assert width(target, 0.95) > width(target, 0.8) > width(target, 0.5)
+
+
+def test_labels_pull_the_estimate():
+    known = left_out()
+    before = estimate_accuracy(known, known.logs[0], 0.8)
+    assert add_labels(before, 0, 20, 0.8).accuracy < before.accuracy
+    assert add_labels(before, 20, 20, 0.8).accuracy > before.accuracy
+    after = add_labels(before, 15, 20, 0.8)
+    assert after.high - after.low <= before.high - before.low + 1e-9
+
+
+def test_shuffled_labels_have_no_skill():
+    rng = np.random.default_rng(0)
+    folds = []
+    for k in range(3):
+        fold = make_fold(k)
+        folds.append(Fold(fold.logs, rng.permutation(fold.truth)))
+    judged = cross_fit(folds)
+    assert judged.skill < 0.02
+    assert estimate_accuracy(judged, judged.logs[0], 0.8).accuracy < 0.5  # chance is a third
+    assert cross_fit([make_fold(k) for k in range(3)]).skill > 0.5
+
+
+def test_given_shares_are_met():
+    fold = make_fold(0)
+    logs = combine(fit_weights([fold]), fold.logs)
+    low, high = check_shares({0: 0.7, 1: (0.0, 0.1)}, np.array([0, 1, 2]))
+    shares = np.exp(reweight(logs, fit_log_odds(logs, (low, high)))).mean(axis=0)
+    assert shares[0] == pytest.approx(0.7, abs=1e-3)
+    assert shares[1] <= 0.1 + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ({"x": 0.5}, "'x'"),
+        ({"a": 1.5}, "1.5"),
+        ({"a": (0.5, 0.2)}, "0.2"),
+        ({"a": 0.7, "b": 0.7}, "1.4"),
+        ({"a": 0.1, "b": 0.1}, "0.2"),
+        ([0.5, 0.5], "mapping"),
+        ({"a": "many"}, "many"),
+    ],
+)
+def test_impossible_shares_are_refused(shares, words):
+    with pytest.raises(MixdaError, match="target_shares.*" + words):
+        check_shares(shares, np.array(["a", "b"]))
+
+
+def test_resampled_folds_keep_every_class():
+    truth = np.repeat([0, 1, 2], [50, 30, 3])
+    rows = resample(truth, np.random.default_rng(0))
+    assert set(truth[rows]) == {0, 1, 2}
+    assert len(np.unique(rows)) == len(rows) < len(truth)
+
+
+def test_thinning_depends_on_content_only():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(300, 5)), rng.integers(0, 3, 300)
+    turned = rng.permutation(300)
+    one, other = thin(X, codes, 40, 0), thin(X[turned], codes[turned], 40, 0)
+    assert np.array_equal(X[one], X[turned][other])
+    counts = np.bincount(codes[one]) / 40
+    np.testing.assert_allclose(counts, np.bincount(codes) / 300, atol=0.03)
+    sources = [(X[:100], codes[:100]), (X[100:200], codes[100:200]), (X[200:], codes[200:])]
+    order = canonical_order(sources)
+    again = canonical_order([sources[k] for k in (2, 0, 1)])
+    assert [(2, 0, 1)[k] for k in again] == order
+
+
+def test_ranks_become_normal_scores():
+    """Against ranks of all rows; ties share their midrank."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.exponential(size=2000), rng.integers(0, 3, 2000)])
+    Z = rank_to_normal(X)(X)
+    exact = norm.ppf((rankdata(X[:, 0]) - 0.5) / 2000)
+    inner = np.abs(exact) < 2.2
+    np.testing.assert_allclose(Z[inner, 0], exact[inner], atol=0.05)
+    assert len(np.unique(Z[:, 1])) == 3
+    assert np.array_equal(Z[:, 1].argsort(kind="stable"), X[:, 1].argsort(kind="stable"))
+
+
+def test_labels_of_the_target():
+    ids = [0, 0, -1, -1, -1, -1]
+    assert given_labels(["a", "b", "a", "", None, "b"], ids) == ["a", None, None, "b"]
+    assert given_labels(np.array([0, 1, -1, 1, np.nan, -1.0]), ids) == [None, 1.0, None, None]
+    assert given_labels([-1, 1, -1, 1, 1, -1], ids) == [-1, 1, 1, -1]  # a class of the sources
+    assert encode_target_labels(["b", None], np.array(["a", "b"])).tolist() == [1, -1]
+    with pytest.raises(MixdaError, match="'c'"):
+        encode_target_labels(["c"], np.array(["a", "b"]))
+
+
+def test_suggestions_are_disputed_and_different_rows():
+    fold = make_fold(0)
+    Z = np.random.default_rng(0).normal(size=(200, 2))
+    rows = most_informative(fold.logs, np.ones(3), Z)
+    assert len(np.unique(rows)) == len(rows)
+    agree = np.array([fold.logs[0]] * 3)
+    agree[:, 7] = np.log([[0.98, 0.01, 0.01], [0.01, 0.98, 0.01], [0.01, 0.01, 0.98]])
+    assert most_informative(agree, np.ones(3), Z)[0] == 7
+
+
+def test_confounding_of_class_and_source():
+    same = [np.array([0, 1] * 5)] * 3
+    assert confounding(same) == pytest.approx(0.0)
+    assert confounding([np.zeros(5, int), np.ones(5, int)]) == pytest.approx(1.0)
