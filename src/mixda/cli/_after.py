@@ -1,4 +1,4 @@
-"""The commands for a model that is in use: monitor, update."""
+"""The commands for a model that is in use: explain, monitor, update."""
 
 from __future__ import annotations
 
@@ -7,12 +7,65 @@ from typing import Annotated, Any
 
 import typer
 
+from mixda._core.errors import MixdaError
 from mixda.cli._options import Data, Json, Model, Quiet, Seed
 from mixda.cli._output import Output
 
 ALARM = 3  # exit code of ``mixda monitor``
 
 _MAX_COLUMNS_SHOWN = 10
+
+
+def explain(
+    model: Model,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DATA", help="Files with the row to explain."),
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option(metavar="N", help="Row of DATA; the first is 1. Default: 1.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS", help="Compare with this class; default: the second most probable."
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Explain a model: which features moved, and why a row got its class.
+
+    Without DATA, shows for each class the features that differ most between the sources and the
+    target. With DATA, shows how much each feature of a row speaks for the predicted class.
+    """
+    from mixda.model import AdaptedModel
+    from mixda.workflow import explain_file
+
+    out = Output(quiet, json)
+    loaded = AdaptedModel.load(model)
+    if not data:
+        _reject(row=row, against=against)
+        shifts = loaded.shifts()
+        cells = [(s.label or "all", s.feature, s.source, s.target, s.size) for s in shifts]
+        head = ["class", "feature", "sources", loaded.target.name, "moved by (sd)"]
+        out.table("features that moved most", head, cells, words=2)
+        out.result({"shifts": [vars(shift) for shift in shifts]})
+        return
+    why = explain_file(loaded, data, row or 1, against)
+    title = f"{why.label} ({why.probability:.1%}) rather than {why.against}"
+    parts: list[tuple[str, float | None, float]]
+    parts = [(c.feature, c.value, c.log_odds) for c in why.contributions[:_MAX_COLUMNS_SHOWN]]
+    rest = sum(c.log_odds for c in why.contributions[_MAX_COLUMNS_SHOWN:])
+    parts += [("other features", None, rest)] if len(why.contributions) > len(parts) else []
+    parts += [("baseline", None, why.baseline), ("total", None, why.log_odds)]
+    out.table(title, ["feature", "value", "log-odds"], parts)
+    near = [(n.label, n.domain, f"{n.probability:.1%}", n.distance) for n in why.neighbors]
+    head = ["class", "domain", "probability", "distance (sd)"]
+    out.table("nearest components", head, near, words=2)
+    if why.outlier:
+        out.say("The row is an outlier, far from all data of the model: do not rely on its class.")
+    out.result(why.to_json())
 
 
 def monitor(
@@ -99,6 +152,12 @@ def update(
         out.say(updated.trust.sentence())
     out.say(f"updated with {plural(n_rows, 'row')}; written: {output}")
     out.result({"rows": n_rows, "method": updated.method, "written": str(output)})
+
+
+def _reject(**options: Any) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise MixdaError(f"--{given[0]} is about a row; give the file of the row (DATA) too.")
 
 
 def _percents(change: Any) -> tuple[str, str]:

@@ -416,6 +416,10 @@ _EXAMPLES: dict[Any, tuple[str, ...]] = {
     ),
     predict: ("mixda predict plant.mixda 'new/*.parquet' --keep serial -o predictions.csv",),
     report: ("mixda report plant.mixda --data plant.csv -o report.html",),
+    _after.explain: (
+        "mixda explain plant.mixda",
+        "mixda explain plant.mixda plant.csv --row 17",
+    ),
     _after.monitor: ("mixda monitor plant.mixda 'august/*.csv' || echo 'look at plant'",),
     _after.update: ("mixda update plant.mixda 'august/*.csv' -o plant-august.mixda",),
     info: ("mixda info plant.mixda",),

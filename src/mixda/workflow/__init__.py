@@ -5,13 +5,14 @@ from mixda.workflow._describe import describe as describe
 from mixda.workflow._describe import describe_model as describe_model
 from mixda.workflow._describe import describe_trust as describe_trust
 from mixda.workflow._fit import fit_files, output_paths
-from mixda.workflow._monitoring import monitor_file, update_file
+from mixda.workflow._monitoring import explain_file, monitor_file, update_file
 from mixda.workflow._predictions import Prediction, predict_file
 from mixda.workflow._report import report_file
 
 __all__ = [
     "Prediction",
     "adapt_files",
+    "explain_file",
     "fit_files",
     "monitor_file",
     "output_paths",

@@ -1,11 +1,13 @@
-"""Compare the rows of files with the target of a model, and adapt the model further with them."""
+"""A model in use: explain rows of files, compare them with the target, adapt further with them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
-from mixda.model import AdaptedModel
+from mixda._core.validation import check_positive_int
+from mixda.model import AdaptedModel, Explanation
 from mixda.monitoring import Drift, monitor, update
 from mixda.tables import PathArgument, note_dropped, open_table
 
@@ -32,6 +34,21 @@ def monitor_file(
     """
     old = None if reference is None else _rows(model, reference)
     return monitor(model, _rows(model, paths), reference=old, level=level)
+
+
+def explain_file(
+    model: AdaptedModel, paths: Paths, row: int = 1, against: str | None = None
+) -> Explanation:
+    """Explain one row of files, counted from 1; see `mixda.AdaptedModel.explain`."""
+    row = check_positive_int(row, "row")
+    n_before = 0
+    names = list(model.feature_names)
+    for batch in open_table(paths).batches(names):
+        X = batch.matrix(names)
+        if row <= n_before + len(X):
+            return model.explain(X[row - n_before - 1], against)
+        n_before += len(X)
+    raise MixdaError(f"row must be at most {n_before}, the number of rows, got {row}.")
 
 
 def update_file(
