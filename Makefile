@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/data),)
 export MIXDA_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check lint docs bench clean
+.PHONY: help demo test check lint docs bench package clean
 .NOTPARALLEL:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make lint    run ruff and mypy only"
 	@echo "make docs    build the documentation in docs/_build/html"
 	@echo "make bench   run reduced benchmarks in under 20 minutes; results in out/bench"
+	@echo "make package build sdist and wheel in dist, install the wheel elsewhere, run the demo from it"
 	@echo "make clean   remove generated files and .venv"
 
 demo: $(VENV)/.has-cli $(VENV)/.has-report
@@ -94,6 +95,11 @@ ifdef MIXDA_DATA
 endif
 	@$(BIN)/mixda bench figure out/bench
 
+package: $(VENV)/.has-build
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist
+	@.ci/try_wheel dist/mixda-*.whl $(abspath $(BIN)/python)
+
 clean:
 	@rm -rf $(VENV) out build dist docs/_build docs/gallery docs/generated
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -104,6 +110,10 @@ $(BIN)/python:
 	newer, but this is " + sys.version.split()[0] + "; use make PYTHON=/path/to/python3")'
 	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.has-build: | $(BIN)/python
+	@$(PIP) install -qq build
+	@touch $@
 
 $(VENV)/.has-%: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing mixda[$*] into $(VENV)"

@@ -10,7 +10,7 @@ from sphinx.ext import autosummary
 import mixda
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-sys.path.insert(0, str(Path(__file__).parent))  # command_help
+sys.path.insert(0, str(Path(__file__).parent))  # changelog, command_help
 
 project = "mixda"
 author = "The mixda developers"
@@ -25,6 +25,7 @@ extensions = [
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
+    "changelog",
     "command_help",
 ]
 templates_path = ["templates"]

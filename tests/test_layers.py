@@ -12,18 +12,9 @@ import mixda
 
 ORDER = (
     *("_version", "_core", "mixture", "transport", "tables", "chunks", "em", "checks"),
-    *(
-        "barycenters",
-        "online",
-        "dictionary",
-        "empirical",
-        "rules",
-        "model",
-        "estimators",
-        "deep",
-        "selection",
-    ),
-    *("datasets", "views", "plot", "report", "benchmark", "workflow", "cli", "__main__"),
+    *("barycenters", "online", "dictionary", "empirical", "rules", "model", "estimators"),
+    *("monitoring", "deep", "selection", "datasets", "views", "plot", "report", "benchmark"),
+    *("workflow", "cli", "__main__"),
 )
 EXCEPTIONS = {("model._model", "report")}  # AdaptedModel.report, for the reader's convenience
 ROOT = Path(mixda.__file__).parent

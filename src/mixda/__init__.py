@@ -53,7 +53,7 @@ _HOME = {
 }
 _MODULES = (
     *("benchmark", "chunks", "datasets", "deep", "empirical", "estimators"),
-    *("online", "plot", "report", "selection"),
+    *("monitoring", "online", "plot", "report", "selection"),
 )
 
 

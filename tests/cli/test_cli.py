@@ -23,7 +23,7 @@ from mixda.cli import run
 from ..strategies import damaged
 
 GOLDEN = Path(__file__).parent / "golden"
-COMMANDS = ["", "fit", "adapt", "predict", "report", "info", "demo"]
+COMMANDS = ["", "fit", "adapt", "predict", "report", "explain", "monitor", "update", "info", "demo"]
 CENTERS = {"ok": (0.0, 0.0, 0.0), "worn": (4.0, 0.0, 1.0), "broken": (0.0, 4.0, -1.0)}
 SHIFTS = {"lab": 0.0, "north": 0.5, "south": -0.5, "plant": 1.2}
 
@@ -678,6 +678,10 @@ def test_printed_tables(home, tmp_path, capsys, plain, monkeypatch):
         "--method wbt -o m.mixda",
         "predict": "predict m.mixda plant.csv -o o.csv",
         "report": "report m.mixda -o r.html",
+        "monitor": "monitor m.mixda plant.csv",
+        "explain": "explain m.mixda",
+        "explain-row": "explain m.mixda plant.csv --row 3",
+        "update": "update m.mixda plant.csv -o updated.mixda",
         "info-gmm": "info lab.gmm",
         "info-csv": "info lab.csv",
     }
@@ -688,6 +692,45 @@ def test_printed_tables(home, tmp_path, capsys, plain, monkeypatch):
     printed = capsys.readouterr().out
     printed = re.sub(r"(created|versions) .*", r"\1 …", printed)
     check_golden("info-mixda", re.sub("─+", "─", printed))  # as long as the line of versions
+
+
+def test_monitor_exits_with_3_after_an_alarm(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in SHIFTS:
+        make_domain(name).to_csv(f"{name}.csv", index=False)
+    data = make_domain("plant")
+    moved = data.select_dtypes("number").columns[-1]
+    data[moved] += 5 * data[moved].std()
+    data.to_csv("august.csv", index=False)
+    adapt = "adapt lab.csv north.csv --target plant.csv --label state --method dadil -o m.mixda -q"
+    assert run(adapt.split()) == 0
+    assert run(["monitor", "m.mixda", "plant.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["alarm"] is False
+    assert run(["monitor", "m.mixda", "august.csv", "--json"]) == 3
+    contents = json.loads(capsys.readouterr().out)
+    assert contents["columns"][0]["name"] == moved
+    assert run(["update", "m.mixda", "august.csv", "-o", "new.mixda", "--share", "0.9"]) == 0
+    assert run(["monitor", "new.mixda", "august.csv"]) == 0
+    assert run(["monitor", "new.mixda", "plant.csv", "--reference", "plant.csv"]) == 0
+
+
+def test_explain(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in SHIFTS:
+        make_domain(name).to_csv(f"{name}.csv", index=False)
+    adapt = "adapt lab.csv north.csv --target plant.csv --label state --method wbt -o m.mixda -q"
+    assert run(adapt.split()) == 0
+    assert run(["explain", "m.mixda", "--json"]) == 0
+    shifts = json.loads(capsys.readouterr().out)["shifts"]
+    assert {shift["label"] for shift in shifts} == {"broken", "ok", "worn"}
+    assert run(["explain", "m.mixda", "plant.csv", "--row", "2", "--json"]) == 0
+    why = json.loads(capsys.readouterr().out)
+    total = why["baseline"] + sum(part["log_odds"] for part in why["contributions"])
+    assert why["log_odds"] == pytest.approx(total)
+    assert run(["explain", "m.mixda", "plant.csv", "--against", why["against"]]) == 0
+    assert run(["explain", "m.mixda", "--row", "2"]) == 2
+    assert run(["explain", "m.mixda", "plant.csv", "--row", "1000"]) == 2
+    assert "row" in capsys.readouterr().err
 
 
 def test_the_estimate_is_for_the_target_only(home, tmp_path, capsys, plain):

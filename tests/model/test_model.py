@@ -323,5 +323,5 @@ def test_networks_of_other_layers_are_refused_in_a_sentence():
         graph.to_model()
     odd = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
     network = fitted(mixda.M3SDA(epochs=0, pretrain_epochs=1, backbone=odd, random_state=0))
-    with pytest.raises(ValueError, match="layer Tanh cannot be kept"):
+    with pytest.raises(ValueError, match="layer Tanh cannot be stored"):
         network.to_model()

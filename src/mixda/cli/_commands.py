@@ -11,6 +11,7 @@ import typer
 from mixda._core.errors import MixdaError
 from mixda._core.text import listed, split_names
 from mixda._version import __version__
+from mixda.cli import _after
 from mixda.cli._options import (
     Columns,
     Components,
@@ -21,6 +22,7 @@ from mixda.cli._options import (
     Label,
     Labels,
     Missing,
+    Model,
     Ordinal,
     Quiet,
     RenameLabel,
@@ -337,7 +339,7 @@ def check(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")],
+    model: Model,
     data: Data,
     output: Annotated[
         Path,
@@ -401,7 +403,7 @@ def predict(
 
 
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")],
+    model: Model,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="REPORT.html", help="Output file.")
     ],
@@ -522,6 +524,12 @@ _EXAMPLES: dict[Any, tuple[str, ...]] = {
     check: ("mixda check a.csv b.csv --target plant.csv --label state",),
     predict: ("mixda predict plant.mixda 'new/*.parquet' --keep serial -o predictions.csv",),
     report: ("mixda report plant.mixda --data plant.csv -o report.html",),
+    _after.explain: (
+        "mixda explain plant.mixda",
+        "mixda explain plant.mixda plant.csv --row 17",
+    ),
+    _after.monitor: ("mixda monitor plant.mixda 'august/*.csv' || echo 'look at plant'",),
+    _after.update: ("mixda update plant.mixda 'august/*.csv' -o plant-august.mixda",),
     info: ("mixda info plant.mixda",),
     demo: ("mixda demo --out demo",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,3 +69,4 @@ Target = Annotated[
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL.mixda", help="Written by mixda adapt.")]

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
+from mixda._core.notebook import summary_table
+from mixda._core.text import listed
 from mixda._core.typing import Array, Codes
 from mixda._core.validation import check_simplex
 from mixda.barycenters import barycenter
@@ -57,7 +59,7 @@ class History:
         return cls(**{k: np.stack(v) for k, v in columns.items() if v[0] is not None})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dictionary:
     """Atoms, and the barycentric coordinates that express the domains in them.
 
@@ -138,3 +140,19 @@ class Dictionary:
         first = self.atoms[0]
         named = first.classes, first.feature_names
         return Mixture(weights / weights.sum(), mean("means"), mean("stds"), labels, *named)
+
+    def __repr__(self) -> str:
+        n_domains, n_atoms = self.coordinates.shape
+        size = self.atoms[0].n_components
+        return f"Dictionary(n_atoms={n_atoms}, n_components={size}, n_domains={n_domains})"
+
+    def _repr_html_(self) -> str:
+        loss = self.history.loss
+        shares = [f"atom {c + 1}: {share:.0%}" for c, share in enumerate(self.coordinates[-1])]
+        rows = [
+            ("atoms", f"{len(self.atoms)}, each of {self.atoms[0].n_components} components"),
+            ("domains", f"{len(self.coordinates)}, the target last"),
+            ("target", listed(shares)),
+            ("loss", f"{loss[0]:.4g} → {loss[-1]:.4g} in {len(loss) - 1} steps"),
+        ]
+        return summary_table("Dictionary", rows)

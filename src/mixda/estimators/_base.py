@@ -36,7 +36,7 @@ from mixda.estimators.utils import (
     user_errors,
 )
 from mixda.mixture import Mixture, has_gaps
-from mixda.model import AdaptedModel, Domain, default_names, outlier_threshold
+from mixda.model import AdaptedModel, Domain, Explanation, default_names, outlier_threshold
 from mixda.rules import Chain, Rule
 
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
@@ -226,6 +226,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             settings=self._settings(),
             **self._adapted(),
         )
+
+    def explain(self, row: Any, against: Any = None) -> Explanation:
+        """Explain why a row of the target got its class; see `AdaptedModel.explain`."""
+        return self.to_model().explain(row, against)
 
     def save(self, path: str | Path, domain_names: Sequence[str] | None = None) -> None:
         """Write `to_model` to `path` (customarily ``.mixda``), atomically."""

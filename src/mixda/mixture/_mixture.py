@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.archive import check_json, read_archive, write_archive
 from mixda._core.errors import MixdaError
+from mixda._core.notebook import summary_table
+from mixda._core.text import listed
 from mixda._core.typing import Array
 from mixda._core.validation import (
     LARGEST,
@@ -386,6 +388,21 @@ class Mixture:
     def __repr__(self) -> str:
         classes = "" if self.classes is None else f", classes={self.classes.tolist()}"
         return f"Mixture(n_components={self.n_components}, n_features={self.n_features}{classes})"
+
+    def _repr_html_(self) -> str:
+        shares = ""
+        if self.classes is not None:
+            parts = zip(self.classes, self.class_proportions, strict=True)
+            shares = listed([f"{name} {share:.0%}" for name, share in parts])
+        names = "" if self.feature_names is None else f": {listed(self.feature_names)}"
+        rows = [
+            ("name", self.info.get("name")),
+            ("rows", self.info.get("n_samples")),
+            ("components", self.n_components),
+            ("features", f"{self.n_features}{names}"),
+            ("classes", shares),
+        ]
+        return summary_table("Mixture", rows)
 
     def __reduce__(self) -> tuple[type[Mixture], tuple[Any, ...]]:
         return Mixture, tuple(getattr(self, part.name) for part in fields(self))

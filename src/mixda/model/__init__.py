@@ -1,9 +1,25 @@
 """A fitted classifier of the target as a value, and its ``.mixda`` file."""
 
-from mixda.model._model import AdaptedModel, Domain, load
+from mixda.model._domain import Domain
+from mixda.model._explain import Contribution, Explanation, Neighbor, Shift
+from mixda.model._linear import as_linear as as_linear
+from mixda.model._linear import decode as decode
+from mixda.model._model import AdaptedModel, load
 from mixda.model._model import default_names as default_names
 from mixda.model._model import novelty_threshold as novelty_threshold
-from mixda.model._model import outlier_threshold as outlier_threshold
+from mixda.model._outliers import outlier_threshold as outlier_threshold
+from mixda.model._reference import Reference
+from mixda.model._reference import shares_below as shares_below
 from mixda.model._trust import Trust
 
-__all__ = ["AdaptedModel", "Domain", "Trust", "load"]
+__all__ = [
+    "AdaptedModel",
+    "Contribution",
+    "Domain",
+    "Explanation",
+    "Neighbor",
+    "Reference",
+    "Shift",
+    "Trust",
+    "load",
+]

@@ -5,7 +5,7 @@ A model consists of rules, mixtures and names. It holds no sample of any domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,12 @@ from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
 from mixda.mixture import Mixture, frozen, has_gaps
+from mixda.model._checks import check_dictionary, check_reference
+from mixda.model._display import ModelDisplay
+from mixda.model._domain import Domain
+from mixda.model._explain import Explanation, Shift, explain_row, mean_shifts
+from mixda.model._outliers import largest_density, outlier_threshold
+from mixda.model._reference import Reference
 from mixda.model._trust import Trust
 from mixda.rules import FORMER_NAMES, RULES, Affine, Chain, Posterior, Rule
 from mixda.tables import Column, Columns
@@ -28,43 +34,13 @@ from mixda.tables import Column, Columns
 FORMAT = "mixda.model"
 FORMAT_VERSION = 2
 
-_SINCE_VERSION_2 = ("imputer", "columns")
+_SINCE_VERSION_2 = ("imputer", "columns", "reference")
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
-_OUTLIER_RATE = 1e-3  # among samples of the mixtures that the model knows
-_N_DRAWS = 10_000  # to find the threshold of that rate
-_MAX_VALUES_DRAWN = 1 << 22  # at once
 
 
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """A domain of a model.
-
-    Attributes
-    ----------
-    name : str
-    mixture : Mixture
-        In the *encoded* space of the model; labeled for sources.
-    n_samples : int or None
-        Number of samples, if known.
-    """
-
-    name: str
-    mixture: Mixture
-    n_samples: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not isinstance(self.mixture, Mixture):
-            raise MixdaError(
-                f"name must be a string and mixture a Mixture, got {self.name!r} and a "
-                f"{type(self.mixture).__name__}."
-            )
-        if not isinstance(self.n_samples, (int, type(None))):
-            raise MixdaError(f"n_samples must be an integer or None, got {self.n_samples!r}.")
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptedModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class AdaptedModel(ModelDisplay):
     """A classifier of one target, with everything that a report says about it.
 
     It is made by ``estimator.to_model()`` and predicts what the estimator predicts for the target.
@@ -105,6 +81,8 @@ class AdaptedModel:
     settings : dict
         JSON: parameters, seed, versions, date. For a committee also its experts; mixtures,
         dictionary and plan are those of the first.
+    reference : Reference or None
+        Summary of the target's rows, see `with_reference`.
 
     Examples
     --------
@@ -136,6 +114,7 @@ class AdaptedModel:
     imputer: Mixture | None = None
     columns: Columns | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    reference: Reference | None = None
 
     def __post_init__(self) -> None:
         names = tuple(str(name) for name in self.feature_names)
@@ -195,12 +174,14 @@ class AdaptedModel:
         mixtures = [domain.mixture for domain in (*self.sources, self.target)]
 
         def density(X: Array) -> Array:
-            return _largest_density(mixtures, X if self.encoder is None else self.encoder(X))
+            return largest_density(mixtures, X if self.encoder is None else self.encoder(X))
 
         X = self.samples(X)
-        if has_gaps(X):
-            X = self.gap_mixture().impute(X)
-        return _in_batches(density, X) < self.novelty_threshold
+        return _in_batches(density, self.impute(X)) < self.novelty_threshold
+
+    def impute(self, X: Array) -> Array:
+        """Return rows with conditional means in place of missing values."""
+        return self.gap_mixture().impute(X) if has_gaps(X) else X
 
     def novelty(self, X: Any) -> NDArray[np.bool_]:
         """Return `outliers`, under an earlier name."""
@@ -232,6 +213,85 @@ class AdaptedModel:
         except MixdaError:
             return False
         return True
+
+    def with_reference(self, X: Any) -> AdaptedModel:
+        """Return the model with a summary of `X`, the rows of the target.
+
+        `mixda.monitoring.monitor` compares new rows with it: quantiles of each column, the number
+        of rows of each class, the rate of outliers and the mean confidence. The command line does
+        this for each model. `X` as in `predict_proba`.
+        """
+        X = self.samples(X)
+        proba, outliers = self.predict_proba(X), self.outliers(X)
+        reference = Reference.from_rows(self.impute(X), proba, outliers)
+        return replace(self, reference=reference)
+
+    def explain(self, row: Any, against: Any = None) -> Explanation:
+        r"""Explain why a row got its class and not another one.
+
+        The log-odds of both classes are divided among the features. If a labeled mixture over the
+        features decides (``classifier="map"``), this is exact: feature :math:`j` contributes
+
+        .. math:: \sum_k r_k \log \mathcal{N}(x_j; m_{kj}, s_{kj}) -
+                  \sum_k r'_k \log \mathcal{N}(x_j; m_{kj}, s_{kj})
+
+        with the responsibilities of the components within each class. Other models are explained
+        by sampled Shapley values, relative to the mean of the target. In both cases the
+        contributions and the baseline add up to the log-odds.
+
+        Parameters
+        ----------
+        row : array-like of shape (d,) or (1, d), or a DataFrame with one row
+        against : class, optional
+            Default: the second most probable class.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> from mixda import GMMWBT
+        >>> from mixda.datasets import make_shifted_toy
+        >>> task = make_shifted_toy(random_state=2).as_task()
+        >>> estimator = GMMWBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+        >>> why = estimator.to_model().explain(task.X_target[0])
+        >>> parts = sum(part.log_odds for part in why.contributions)
+        >>> abs(why.baseline + parts - why.log_odds) < 1e-9
+        True
+        """
+        X = self.samples(row if hasattr(row, "columns") else np.atleast_2d(np.asarray(row)))
+        if len(X) != 1:
+            raise MixdaError(f"row must be one row of {X.shape[1]} values, got {len(X)} rows.")
+        return explain_row(self, X, against)
+
+    def shifts(self, n_features: int | None = 5) -> tuple[Shift, ...]:
+        """Return the features that moved most between the sources and the target, per class.
+
+        Compares the mean of each feature in the labeled mixture of the target with the average
+        of the sources, in the units of the user. If each domain was standardized by itself
+        (``scale="domain"``), this is the change that standardization leaves.
+
+        Parameters
+        ----------
+        n_features : int or None
+            Features per class; None returns all.
+
+        Returns
+        -------
+        tuple of Shift
+            For each class, the largest shift first.
+
+        Examples
+        --------
+        >>> from mixda import GMMWBT
+        >>> from mixda.datasets import make_shifted_toy
+        >>> task = make_shifted_toy(random_state=2).as_task()
+        >>> estimator = GMMWBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+        >>> len(estimator.to_model().shifts(1)) == len(estimator.classes_)
+        True
+        """
+        return mean_shifts(self, n_features)
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
@@ -338,7 +398,9 @@ class AdaptedModel:
                     f"{encoded.shape[1]}."
                 )
         if self.dictionary is not None:
-            _check_dictionary(self.dictionary)
+            check_dictionary(self.dictionary)
+        if self.reference is not None:
+            check_reference(self.reference, rows.shape[1], len(self.classes))
 
 
 def load(path: str | Path) -> Mixture | AdaptedModel:
@@ -371,28 +433,6 @@ def load(path: str | Path) -> Mixture | AdaptedModel:
     return value
 
 
-def outlier_threshold(mixtures: Sequence[Mixture]) -> float:
-    """Return the log-density below which one in a thousand samples of the mixtures falls.
-
-    The density is the largest among the mixtures. Equal numbers of samples are drawn from all
-    mixtures, with a fixed seed.
-
-    Examples
-    --------
-    >>> from mixda import Mixture
-    >>> from mixda.model import outlier_threshold
-    >>> round(outlier_threshold([Mixture([1.0], [[0.0]], [[1.0]])]))  # 3.3 standard deviations
-    -6
-    """
-    rng = np.random.default_rng(0)
-    n = -(-_N_DRAWS // len(mixtures))
-    densities = []
-    for p in mixtures:
-        for rows in np.array_split(np.arange(n), -(-n * p.n_features // _MAX_VALUES_DRAWN)):
-            densities.append(_largest_density(mixtures, p.sample(max(1, len(rows)), rng)[0]))
-    return float(np.quantile(np.concatenate(densities), _OUTLIER_RATE))
-
-
 novelty_threshold = outlier_threshold  # an earlier name
 
 
@@ -402,6 +442,8 @@ def default_names(n_features: int) -> tuple[str, ...]:
 
 
 _KINDS = (*RULES, Mixture, Dictionary, History, Domain, Column, Columns, AdaptedModel)
+
+_KINDS = (*RULES, Mixture, Dictionary, History, Domain, Reference, AdaptedModel)
 
 
 def _renamed(tree: Any) -> Any:
@@ -435,29 +477,3 @@ def _integrates_gaps(rule: Rule) -> bool:
 def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:
     starts = range(0, len(X), _ROWS_PER_BATCH)
     return np.concatenate([function(X[i : i + _ROWS_PER_BATCH]) for i in starts])
-
-
-def _largest_density(mixtures: Sequence[Mixture], Z: Array) -> Array:
-    largest = mixtures[0].log_prob(Z)
-    for p in mixtures[1:]:
-        np.maximum(largest, p.log_prob(Z), out=largest)
-    return largest
-
-
-def _check_dictionary(dictionary: Dictionary) -> None:
-    """Reject the dictionary of a forged file; a learned one is correct by construction."""
-    coordinates, alignments = dictionary.coordinates, dictionary.alignments
-    sizes = {atom.n_components for atom in dictionary.atoms}
-    labeled = all(atom.is_labeled for atom in dictionary.atoms)
-    shape = (len(coordinates), len(dictionary.atoms), max(sizes, default=0))
-    if (
-        not labeled
-        or len(sizes) != 1
-        or coordinates.shape != shape[:2]
-        or alignments.shape != shape
-        or alignments.dtype.kind not in "iu"
-        or alignments.min() < 0
-        or alignments.max() >= shape[2]
-        or not isinstance(dictionary.history, History)
-    ):
-        raise MixdaError("the parts of the dictionary do not fit together.")

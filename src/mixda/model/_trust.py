@@ -10,6 +10,7 @@ import numpy as np
 
 from mixda._core.archive import check_json
 from mixda._core.errors import MixdaError
+from mixda._core.notebook import summary_table
 
 FormatShare = Callable[[float], str]
 
@@ -190,6 +191,17 @@ this model, not for other data.
 
     def __str__(self) -> str:
         return self.sentence()
+
+    def _repr_html_(self) -> str:
+        estimate = "not estimated" if self.accuracy is None else _percent(self.accuracy)
+        rows = [
+            ("estimated accuracy", estimate),
+            ("interval", self.interval()),
+            ("adaptation", "declined" if self.declined else "done"),
+            ("reason", self.explanation),
+        ]
+        rows += [(f"on left-out {name}", _percent(share)) for name, share in self.folds.items()]
+        return summary_table("Trust", rows)
 
 
 def _check_share(value: Any, name: str) -> None:

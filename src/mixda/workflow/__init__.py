@@ -6,6 +6,7 @@ from mixda.workflow._describe import describe as describe
 from mixda.workflow._describe import describe_model as describe_model
 from mixda.workflow._describe import describe_trust as describe_trust
 from mixda.workflow._fit import fit_files, output_paths
+from mixda.workflow._monitoring import explain_file, monitor_file, update_file
 from mixda.workflow._predictions import Prediction, predict_file
 from mixda.workflow._report import report_file
 
@@ -13,8 +14,11 @@ __all__ = [
     "Prediction",
     "adapt_files",
     "check",
+    "explain_file",
     "fit_files",
+    "monitor_file",
     "output_paths",
     "predict_file",
     "report_file",
+    "update_file",
 ]
