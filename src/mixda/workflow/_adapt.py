@@ -149,14 +149,15 @@ def adapt_files(
         warn_about(checks)
     names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
-    model = replace(
+    if names is not None:
+        model = replace(model, feature_names=tuple(names))
+    if not isinstance(inputs.target, Mixture):
+        model = model.with_reference(inputs.target.X)
+    return replace(
         model,
-        feature_names=model.feature_names if names is None else tuple(names),
         columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,
         settings={**model.settings, **stored_checks(checks)},
     )
-    rows = inputs.target
-    return model if isinstance(rows, Mixture) else model.with_reference(rows.X)
 
 
 def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
