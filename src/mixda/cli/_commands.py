@@ -82,6 +82,13 @@ Missing = Annotated[
         autocompletion=lambda: ["error", "drop"],
     ),
 ]
+MinRows = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Merge components of fewer rows than this.")
+]
+AllowExposed = Annotated[
+    bool,
+    typer.Option("--allow-exposed-rows", help="Accept classes with fewer rows than that."),
+]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -123,6 +130,8 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     missing: Missing = "error",
+    min_rows_per_component: MinRows = 5,
+    allow_exposed_rows: AllowExposed = False,
     seed: Seed = 0,
     n_jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Number of processes; -1 uses all cores.")
@@ -137,7 +146,10 @@ def fit(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Summarize data as a Gaussian mixture, a small file without samples.
+    """Summarize data as a Gaussian mixture, a small file without rows of the data.
+
+    Each mean in the file averages at least 5 rows (--min-rows-per-component). This protects
+    single rows from being copied, but it is not differential privacy.
 
     All files together form one domain. With --domain, each value of that column is a domain and
     gets its own file. Without --label, the mixture has no classes.
@@ -157,6 +169,8 @@ def fit(
         columns=split_names(columns),
         drop=split_names(drop) or (),
         missing=missing,
+        min_component_rows=min_rows_per_component,
+        allow_exposed_rows=allow_exposed_rows,
         seed=seed,
         n_jobs=n_jobs,
         client=scheduler,
@@ -230,6 +244,8 @@ def adapt(
     columns: Columns = None,
     drop: Drop = None,
     missing: Missing = "error",
+    min_rows_per_component: MinRows = 5,
+    allow_exposed_rows: AllowExposed = False,
     options: Annotated[
         list[str] | None,
         typer.Option(
@@ -268,6 +284,8 @@ def adapt(
                 columns=split_names(columns),
                 drop=split_names(drop) or (),
                 missing=missing,
+                min_component_rows=min_rows_per_component,
+                allow_exposed_rows=allow_exposed_rows,
                 options=_settings(options or []),
                 seed=seed,
                 checkpoint=checkpoint,

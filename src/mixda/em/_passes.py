@@ -78,8 +78,13 @@ class ArrayPasses:
                 weight = weight / weight.mean()
             moments = array_moments(x, weight, max_distinct=max_distinct)
             self._groups[key] = (x - moments.mean, weight)
-            squares = moments.squares * (total / moments.weight)
-            self.moments[key] = replace(moments, weight=total, squares=squares)
+            scale = total / moments.weight
+            self.moments[key] = replace(
+                moments,
+                weight=total,
+                heaviest=moments.heaviest * scale,
+                squares=moments.squares * scale,
+            )
 
     def rows(self, wanted: Mapping[GroupKey, NDArray[np.intp]]) -> dict[GroupKey, WeightedRows]:
         """Return the rows with the wanted, sorted numbers of each group."""

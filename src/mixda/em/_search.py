@@ -111,6 +111,7 @@ class MixtureProblem:
     floor: Array
     unit: Array  # of each feature; k-means runs on features divided by it
     settings: Settings
+    negligible_std: Array  # a component that is narrower in all features consists of equal rows
     starts: list[Parameters] = field(default_factory=list)
     sample: tuple[Array, Array] | None = None  # rows and weights, for "bic": starts on demand
     seed: int = 0
@@ -236,8 +237,9 @@ class Search:
         arrays: dict[str, NDArray[Any]] = {}
         for name, value in self.__dict__.items():
             if isinstance(value, Parameters):
-                for part in Parameters.__annotations__:
-                    arrays[f"{name}.{part}"] = getattr(value, part)
+                for part, array in vars(value).items():
+                    if part in Parameters.__annotations__ and array is not None:
+                        arrays[f"{name}.{part}"] = array
             elif value is not None:
                 arrays[name] = np.array(value)
         return arrays
@@ -256,11 +258,10 @@ class Search:
             values[name] = Parameters(**value) if isinstance(value, dict) else value
         return cls(**values)
 
-    def mixture(self, center: Array) -> Mixture:
-        """Return the best mixture of a finished search."""
-        best = self.parameters if self.chosen is None else self.chosen
-        weights = np.exp(best.log_weights)
-        return Mixture(weights / weights.sum(), best.means + center, best.stds)
+    @property
+    def result(self) -> Parameters:
+        """The best parameters of a finished search."""
+        return self.parameters if self.chosen is None else self.chosen
 
 
 def check_varies(spread: Array, low: Array, high: Array) -> None:

@@ -22,10 +22,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
-from mixda.em import fit_labeled_mixture
+from mixda.estimators._summary import class_gaussians
 from mixda.estimators.encoders import DomainEncoder, Ids
 from mixda.estimators.utils import (
-    Codes,
     Source,
     check_domains,
     check_samples,
@@ -33,7 +32,6 @@ from mixda.estimators.utils import (
     std_floor,
     user_errors,
 )
-from mixda.mixture import Mixture
 from mixda.model import AdaptedModel, Domain, default_names, outlier_threshold
 from mixda.rules import Chain, Rule
 
@@ -275,19 +273,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         largest = max(np.abs(Z).max() for Z in domains)
         floor = std_floor([Z.var(axis=0) for Z in domains], largest)
 
-        def gaussians(Z: Array, codes: Codes) -> Mixture:
-            return fit_labeled_mixture(
-                Z,
-                self.classes_[codes],
-                1,
-                class_prior="empirical",
-                classes=self.classes_,
-                min_std=floor,
-                random_state=0,
-            )
-
-        self.source_mixtures_ = [gaussians(Z, codes) for Z, codes in sources]
-        predicted = gaussians(target, self._predict_encoded(target).argmax(axis=1))
+        classes = self.classes_
+        self.source_mixtures_ = [class_gaussians(Z, codes, classes, floor) for Z, codes in sources]
+        codes = self._predict_encoded(target).argmax(axis=1)
+        predicted = class_gaussians(target, codes, classes, floor)
         self.unlabeled_mixture_ = replace(predicted, labels=None, classes=None)
 
     def _domains(self, names: Sequence[str] | None) -> list[Domain]:

@@ -50,6 +50,7 @@ class MixtureClassifier(MultiSourceClassifier):
     class_prior: Any
     min_std: Any
     n_init: Any
+    min_component_rows: Any
     classifier: Any
     n_samples: Any
     checkpoint: Any
@@ -204,6 +205,8 @@ class MixtureClassifier(MultiSourceClassifier):
             classes=np.arange(len(classes)),
             min_std=floor,
             n_init=self.n_init,
+            min_component_rows=self.min_component_rows,
+            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
         )
@@ -226,6 +229,8 @@ class MixtureClassifier(MultiSourceClassifier):
             n_components=n_components,
             min_std=floor,
             n_init=self.n_init,
+            min_component_rows=self.min_component_rows,
+            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
         )

@@ -82,6 +82,10 @@ class GMMWBT(MixtureClassifier):
     random_state : None, int or numpy generator
     verbose : bool
         Show progress, if on a terminal.
+    min_component_rows : int
+        Merge components of the domains' mixtures until each mean averages at least this many
+        rows, as far as the rows of a class allow; see `mixda.fit_mixture`. With 5, a saved model
+        holds no mean of fewer rows. ``mixda adapt`` uses 5; the default changes nothing.
 
     Attributes
     ----------
@@ -140,12 +144,14 @@ class GMMWBT(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        min_component_rows: int = 1,
     ) -> None:
         self.n_components = n_components
         self.target_components = target_components
         self.class_prior = class_prior
         self.min_std = min_std
         self.n_init = n_init
+        self.min_component_rows = min_component_rows
         self.source_weights = source_weights
         self.beta = beta
         self.component_weights = component_weights
@@ -182,7 +188,7 @@ class GMMDaDiL(MixtureClassifier):
 
     Parameters
     ----------
-    n_components, target_components, class_prior, min_std, n_init : see `GMMWBT`
+    n_components, target_components, class_prior, min_std, n_init, min_component_rows : see `GMMWBT`
         How the domains' mixtures are fitted.
     n_atoms : int
         Number of atoms of the dictionary.
@@ -259,12 +265,14 @@ class GMMDaDiL(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        min_component_rows: int = 1,
     ) -> None:
         self.n_components = n_components
         self.target_components = target_components
         self.class_prior = class_prior
         self.min_std = min_std
         self.n_init = n_init
+        self.min_component_rows = min_component_rows
         self.n_atoms = n_atoms
         self.atom_components = atom_components
         self.beta = beta

@@ -19,7 +19,7 @@ from mixda._core.validation import Array, check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
-from mixda.mixture import Mixture, frozen
+from mixda.mixture import Mixture, frozen, warn_if_exposed
 from mixda.model._trust import Trust
 from mixda.rules import FORMER_NAMES, RULES, Rule
 
@@ -65,8 +65,8 @@ class AdaptedModel:
 
     It is made by ``estimator.to_model()`` and predicts what the estimator predicts for the target.
     Its file runs no code when it is opened. It holds mixtures, but no samples. (The mean of a
-    component that was fitted to a single sample is that sample; if that matters, fit fewer
-    components.)
+    component that was fitted to a single sample is that sample: `save` warns if a mean averages
+    fewer than 5 rows, and ``min_component_rows=5`` prevents it.)
 
     Attributes
     ----------
@@ -204,8 +204,10 @@ class AdaptedModel:
 
         The file is a NumPy ``.npz`` archive without pickles: the arrays of all parts, named by
         their place (``target.mixture.means``), and `header`, a JSON text with everything else and
-        a SHA-256 checksum. It holds no samples.
+        a SHA-256 checksum. A warning tells if a mean averages fewer than 5 rows.
         """
+        for domain in (*self.sources, self.target):
+            warn_if_exposed(domain.mixture, path, f"domain {domain.name!r}")
         tree, arrays = pack(replace(self, trust=None), _KINDS)
         if self.trust is not None:
             tree["fields"]["trust"] = {"json": self.trust.to_json()}
