@@ -487,7 +487,7 @@ def test_command_line_without_scheduler(tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
     from mixda.cli import run
 
-    monkeypatch.setattr("mixda.chunks._cluster._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("mixda.chunks._connection.CONNECT_SECONDS", 1)
     folder = write_parquet(tmp_path / "data", frame_of(*blobs()))
     output = tmp_path / "a.gmm"
     options = ["--label", "fault", "--drop", "site", "--scheduler", "tcp://127.0.0.1:9"]

@@ -72,7 +72,7 @@ def test_heavy_row():
 def test_too_small(rows):
     X = np.vstack([rows, np.random.default_rng(0).normal(size=(20, 2))])
     y = ["rare"] * len(rows) + ["common"] * 20
-    with pytest.raises(MixdaError, match="'rare'.*min_component_rows=5"):
+    with pytest.raises(MixdaError, match=r"'rare'.*min_component_rows=5"):
         fit_labeled_mixture(X, y, 3, min_component_rows=5)
     p = fit_labeled_mixture(X, y, 3, min_component_rows=5, allow_exposed_rows=True, random_state=0)
     assert smallest_component(p) < 5

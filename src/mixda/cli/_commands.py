@@ -146,7 +146,7 @@ def fit(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Summarize data as a Gaussian mixture, a small file without rows of the data.
+    """Summarize data as a Gaussian mixture, a small file without samples.
 
     Each mean in the file averages at least 5 rows (--min-rows-per-component). This protects
     single rows from being copied, but it is not differential privacy.
@@ -327,6 +327,10 @@ def predict(
     rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rows held in memory at a time.")
     ] = 65_536,
+    safe_csv: Annotated[
+        bool,
+        typer.Option("--safe-csv", help="Put ' before text that spreadsheets run as a formula."),
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -348,6 +352,7 @@ def predict(
             output,
             keep=split_names(keep) or (),
             rows=rows,
+            safe_csv=safe_csv,
             on_rows=update,
         )
     total = max(done.rows - done.missing, 1)

@@ -220,12 +220,20 @@ def _run(
 def _initialized(
     passes: Passes, problems: Mapping[GroupKey, MixtureProblem], random_state: Any
 ) -> dict[GroupKey, MixtureProblem]:
-    """Read the rows for the initialization; every domain draws as if it were fitted alone."""
-    rngs = {domain: check_random_state(random_state) for domain, _ in problems}
-    wanted = {key: _init_rows(p.n, p.settings, rngs[key[0]]) for key, p in problems.items()}
+    """Read the rows for the initialization.
+
+    Every domain draws as if it were fitted alone, and every class as if it were the only one, so
+    that the order of classes does not matter.
+    """
+    seeds: dict[Any, int] = {}
+    for domain, _ in problems:
+        if domain not in seeds:
+            seeds[domain] = int(check_random_state(random_state).integers(2**63))
+    rngs = {key: np.random.default_rng([seeds[key[0]], p.n]) for key, p in problems.items()}
+    wanted = {key: _init_rows(p.n, p.settings, rngs[key]) for key, p in problems.items()}
     rows = passes.rows(wanted)
     return {
-        key: problem.initialized(rows[key].x, rows[key].weight, rngs[key[0]])
+        key: problem.initialized(rows[key].x, rows[key].weight, rngs[key])
         for key, problem in problems.items()
     }
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array, check_choice, check_number, check_positive_int
-from mixda.em._kmeans import kmeans_plusplus, lloyd
+from mixda.em._kmeans import canonical_order, kmeans_plusplus, lloyd
 from mixda.em._steps import Parameters, SuffStats, m_step
 from mixda.mixture import Mixture
 
@@ -117,7 +117,12 @@ class MixtureProblem:
     seed: int = 0
 
     def initialized(self, x: Array, weight: Array, rng: np.random.Generator) -> MixtureProblem:
-        """Return the problem with initial parameters from centered rows and their weights."""
+        """Return the problem with initial parameters from centered rows and their weights.
+
+        Random draws see the rows in a canonical order.
+        """
+        order = canonical_order(x, weight)
+        x, weight = x[order], weight[order]
         if self.settings.n_components == "bic":
             return replace(self, sample=(x, weight), seed=int(rng.integers(2**63)))
         k = self.settings.n_components

@@ -22,9 +22,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
+from mixda.em import canonical_order
 from mixda.estimators._summary import class_gaussians
 from mixda.estimators.encoders import DomainEncoder, Ids
 from mixda.estimators.utils import (
+    Codes,
     Source,
     check_domains,
     check_samples,
@@ -72,6 +74,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     }
 
     _needs_target = True  # whether sample_domain without a negative id is a mistake
+    _sorts_rows = False  # whether `fit` sorts rows by value, so that their order does not matter
 
     encoder: Any
     scale: Any
@@ -108,6 +111,9 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         is_source = ids >= 0
         self._check_roles(is_source, given=sample_domain is not None)
         self.classes_, codes = encode_labels(y, is_source, ids)
+        if self._sorts_rows:
+            X, codes, ids = _sorted_rows(X, codes, ids)
+            is_source = ids >= 0
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
         self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
@@ -320,6 +326,15 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 "sample_domain names no target (no id is negative); give target rows a negative "
                 "id, or leave sample_domain out to train on labeled rows without adaptation."
             )
+
+
+def _sorted_rows(X: Array, codes: Codes, ids: Ids) -> tuple[Array, Codes, Ids]:
+    """Return the rows of all domains, the codes of source rows and the ids in canonical order."""
+    all_codes = np.full(len(X), -1)
+    all_codes[ids >= 0] = codes
+    order = canonical_order(X, all_codes)
+    ids = ids[order]
+    return X[order], all_codes[order][ids >= 0], ids
 
 
 def _as_json(value: Any) -> Any:

@@ -45,6 +45,8 @@ class MixtureClassifier(MultiSourceClassifier):
     an unlabeled one of the target in, a labeled mixture of the target out.
     """
 
+    _sorts_rows = True
+
     n_components: Any
     target_components: Any
     class_prior: Any
@@ -183,8 +185,13 @@ class MixtureClassifier(MultiSourceClassifier):
             self.target_mixture_ = self._fit_source(pool(sources), rng)
             self._train()
         else:
-            mixtures = [self._fit_source(source, rng) for source in sources]
-            self._finish(mixtures, self._unlabeled_mixture(target, mixtures, self._floor, rng))
+            mixtures = [self._fit_source(source, self._fit_rng()) for source in sources]
+            fitted = self._unlabeled_mixture(target, mixtures, self._floor, self._fit_rng())
+            self._finish(mixtures, fitted)
+
+    def _fit_rng(self) -> np.random.Generator:
+        """Return the same draws for every domain, so that the order of sources does not matter."""
+        return np.random.default_rng([self._seed, 3])
 
     def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
         return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std

@@ -35,6 +35,8 @@ class HeadClassifier(MultiSourceClassifier):
     Without a target the head is trained on the sources.
     """
 
+    _sorts_rows = True
+
     classifier: Any
 
     def _fit_domains(

@@ -19,6 +19,7 @@ from mixda._core.validation import (
 from mixda.barycenters import barycenter, merge_mixtures
 from mixda.dictionary import Dictionary, dictionary_checkpoint, learn_dictionary
 from mixda.em import fit_mixture
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._mixture_classifier import MixtureClassifier
 from mixda.estimators.utils import check_domains, check_samples
 from mixda.mixture import Mixture
@@ -385,11 +386,19 @@ class GMMDaDiL(MixtureClassifier):
         rng: np.random.Generator,
         start: Dictionary | None,
     ) -> None:
+        order, classes = CanonicalOrder.of(sources), np.asarray(sources[0].classes)
+        sources = order.sorted_sources(sources)
+        init = self.init if start is None else start
+        if isinstance(init, Dictionary) and order.fits(init, classes):
+            init = order.sorted_dictionary(init)
+        callback = self.callback
+        if callback is not None:
+            callback = lambda now: self.callback(order.restored(now, classes))  # noqa: E731
         checkpoint = None
         if self.checkpoint is not None and start is None:
             settings = self._settings()["parameters"], self._seed
             checkpoint = dictionary_checkpoint(self.checkpoint, [*sources, target], settings)
-        self.dictionary_ = learn_dictionary(
+        dictionary = learn_dictionary(
             sources,
             target,
             n_atoms=self.n_atoms,
@@ -400,12 +409,13 @@ class GMMDaDiL(MixtureClassifier):
             damping=self.damping,
             n_iter=self.n_iter if start is None else self.online_iter,
             tol=self.tol,
-            init=self.init if start is None else start,
+            init=init,
             component_weights=self.component_weights,
             min_std=self.atom_min_std,
             precision=self.precision,
-            callback=self.callback,
+            callback=callback,
             checkpoint=checkpoint,
             verbose=self.verbose,
             random_state=rng,
         )
+        self.dictionary_ = order.restored(dictionary, classes)

@@ -17,8 +17,7 @@ class HasInfo(Protocol):
     """A mixture, as far as this module is concerned."""
 
     @property
-    def info(self) -> dict[str, Any]:  # noqa: D102
-        ...  # pragma: no cover
+    def info(self) -> dict[str, Any]: ...  # pragma: no cover
 
 
 def smallest_component(mixture: HasInfo) -> float | None:

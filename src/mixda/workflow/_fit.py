@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mixda._core.atomic import check_output
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_random_state
 from mixda.chunks import ChunkSource, from_files
@@ -136,8 +137,7 @@ def output_paths(path: PathArgument, domains: Sequence[str], suffix: str = ".gmm
     path = Path(path)
     if path.suffix.lower() != suffix:
         raise MixdaError(f"the output {path} must end in {suffix}.")
-    if path.is_dir() or not path.parent.is_dir():
-        raise MixdaError(f"{path} cannot be written: {path.parent} is not a folder.")
+    check_output(path)
     if list(domains) == [""]:
         return [path]
     name = path.name if "{domain}" in path.name else f"{path.stem}-{{domain}}{path.suffix}"

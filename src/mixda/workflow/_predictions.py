@@ -45,6 +45,7 @@ def predict_file(
     *,
     keep: Sequence[str] = (),
     rows: int = 65_536,
+    safe_csv: bool = False,
     on_rows: Callable[[int, int | None], None] | None = None,
 ) -> Prediction:
     """Classify the rows of a table, batch by batch, and write a csv or parquet file.
@@ -62,6 +63,9 @@ def predict_file(
         Columns to copy.
     rows : int
         Rows per batch.
+    safe_csv : bool
+        In a csv file, put an apostrophe before text that a spreadsheet would run as a formula: text
+        that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not a number.
     on_rows : callable, optional
         Called after each batch with the number of rows done and the total, if known.
 
@@ -87,7 +91,7 @@ def predict_file(
             written = next(copies) if reread else batch
             kept = {name: written.record.column(name) for name in keep}
             record, counts = _predicted_rows(model, batch.matrix(features), kept)
-            yield record
+            yield _without_formulas(record) if safe_csv and output.suffix == ".csv" else record
             tally[:] += counts
             if on_rows is not None:
                 on_rows(int(tally[0]), table.n_rows)
@@ -130,6 +134,30 @@ def _predicted_rows(
         )
     by_class = np.bincount(winners[usable], minlength=len(model.classes))
     return columns, np.array([len(X), (~usable).sum(), outlier.sum(), *by_class])
+
+
+def _without_formulas(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Put an apostrophe before names and text cells that a spreadsheet would run as formulas."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    safe = {}
+    for name, values in columns.items():
+        values = pyarrow.array(values) if isinstance(values, np.ndarray) else values
+        if pyarrow.types.is_string(values.type) or pyarrow.types.is_large_string(values.type):
+            quoted = pc.binary_join_element_wise("'", values, "")
+            values = pc.if_else(pc.fill_null(_is_formula(values), False), quoted, values)
+        key = pyarrow.array([name])
+        safe[f"'{name}" if _is_formula(key)[0].as_py() else name] = values
+    return safe
+
+
+def _is_formula(values: Any) -> Any:
+    import pyarrow.compute as pc
+
+    starts = pc.match_substring_regex(values, r"^[=+\-@\t\r]")
+    number = pc.match_substring_regex(values, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+    return pc.and_(starts, pc.invert(number))
 
 
 def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
