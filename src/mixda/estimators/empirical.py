@@ -204,6 +204,8 @@ class DaDiL(MultiSourceClassifier):
     True
     """
 
+    _sorts_rows = True
+
     def __init__(
         self,
         method: str = "R",
@@ -315,6 +317,8 @@ class WJDOT(MultiSourceClassifier):
     >>> model.score(task.X_target, task.y_target) > 0.97
     True
     """
+
+    _sorts_rows = True
 
     def __init__(
         self,
