@@ -193,7 +193,7 @@ def test_dask_runs_the_same_cells(tmp_path, monkeypatch):
 
 def test_scheduler_that_is_not_there(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("mixda.benchmark._runner._DASK_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("mixda.chunks._connection.CONNECT_SECONDS", 0.2)
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):
         with pytest.raises(ValueError, match=f"dask='{address}'"):
             benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60, dask=address)

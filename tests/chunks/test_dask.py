@@ -137,9 +137,9 @@ def test_error_on_a_worker(client, folder):
 
 
 def test_bad_address(folder, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._cluster._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("mixda.chunks._connection.CONNECT_SECONDS", 1)
     files = chunks.from_files(folder, "fault")
-    for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://no.such.host.invalid:8786"):
+    for address in ("tcp://127.0.0.1:9", "nonsense://x:1", "tcp://no.such.host.invalid:8786"):
         with pytest.raises(ConnectionError, match="no Dask scheduler answers at"):
             fit_labeled_mixture(files, client=address, **OPTIONS)
     with pytest.raises(ValueError, match="client must be"):

@@ -96,7 +96,7 @@ def test_adapt_is_fit(home, tmp_path, method):
     assert run(adapt(home, *sources(home), "--method", method, out=tmp_path / "m.mixda")) == 0
     frame = pd.concat([pd.read_csv(home / f"{name}.csv") for name in SHIFTS])
     ids = frame["site"].map({"lab": 0, "north": 1, "south": 2, "plant": -1})
-    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0)
+    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0, min_component_rows=5)
     estimator.fit(frame[["speed", "load", "heat"]], frame["state"], sample_domain=ids)
     model = mixda.load(tmp_path / "m.mixda")
     assert_same(model, estimator.to_model(), tmp_path)
@@ -111,7 +111,7 @@ def test_adapt_is_fit_mixtures(home, tmp_path, method):
         label = [] if name == "plant" else ["--label", "state"]
         data, out = str(home / f"{name}.csv"), str(tmp_path / f"{name}.gmm")
         assert run(["fit", data, *label, "--drop", "site", "-q", "-o", out]) == 0
-    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0)
+    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0, min_component_rows=5)
     given = {name: mixda.Mixture.load(tmp_path / f"{name}.gmm") for name in SHIFTS}
     fitted = {"lab": given["lab"]}
     names = ["speed", "load", "heat"]
@@ -861,3 +861,46 @@ def test_damaged_files_never_crash_or_change_the_output(victims, tmp_path, capsy
         *(f"damaged.{name}" for name in commands),
         *(f"out.{name}" for name in ("csv", "gmm", "mixda")),
     }
+
+
+# --- hostile names ---------------------------------------------------------------------------
+
+
+def test_escape_sequences_are_shown(tmp_path, capsys):
+    """Names of columns, classes and domains reach the terminal escaped."""
+    rng = np.random.default_rng(0)
+    for name, shift in (("a", 0.0), ("b", 1.0)):
+        frame = pd.DataFrame({"x\x1b[31m": rng.normal(size=60) + shift})
+        frame["y\x1b[2J"] = np.repeat(["up\x1b]0;t\x07", "down"], 30)
+        frame.loc[:29, "x\x1b[31m"] += 9.0
+        frame.to_csv(tmp_path / f"{name}\x1b[1m.csv", index=False)
+    data, goal = (str(tmp_path / f"{name}\x1b[1m.csv") for name in "ab")
+    model, gmm, out = (str(tmp_path / name) for name in ("m.mixda", "a.gmm", "o.csv"))
+    for command in (
+        ["fit", data, "--label", "y\x1b[2J", "-o", gmm],
+        ["adapt", data, "--target", goal, "--label", "y\x1b[2J", "--method", "wbt", "-o", model],
+        ["predict", model, goal, "-o", out],
+        ["info", gmm],
+        ["info", model],
+        ["info", data],
+        ["fit", data, "--label", "z\x1b[2J", "-o", gmm],
+    ):
+        run(command)
+        printed = capsys.readouterr()
+        assert "\x1b" not in printed.out + printed.err
+        assert r"\x1b" in printed.out + printed.err
+
+
+def test_safe_csv(home, tmp_path):
+    """Text that a spreadsheet would run as a formula gets an apostrophe, numbers do not."""
+    frame = make_domain("plant")
+    texts = ["=1+1", "+x", "-5.5e3", "@sum", "plain"]
+    frame["note to self"] = [texts[k % len(texts)] for k in range(len(frame))]
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    model, out = tmp_path / "m.mixda", tmp_path / "o.csv"
+    assert run(adapt(home, *sources(home), "--method", "source", out=model)) == 0
+    command = ["predict", str(model), str(tmp_path / "in.csv"), "--keep", "note to self"]
+    for option, shown in (([], texts), (["--safe-csv"], ["'=1+1", "'+x", "-5.5e3", "'@sum"])):
+        assert run([*command, *option, "-o", str(out)]) == 0
+        kept = pd.read_csv(out, dtype=str)["note to self"].tolist()
+        assert kept[: len(shown)] == shown

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import norm
 
-from mixda import Mixture
+from mixda import MixdaError, Mixture
 from mixda.mixture import log_gaussians
 
 from ..strategies import mixtures, random_mixture
@@ -219,3 +219,9 @@ def test_names_and_info():
         replace(p, info={"f": print})
     with pytest.raises(ValueError, match=r"scale.*zero"):
         p.affine([0.0, 0.0], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("names", [1, 2.5, ("a", "a"), ("a",)])
+def test_bad_feature_names(names):
+    with pytest.raises(MixdaError, match="feature_names"):
+        Mixture([1.0], [[0.0, 1.0]], [[1.0, 1.0]], feature_names=names)

@@ -29,6 +29,7 @@ from mixda.datasets import make_toy
 from mixda.estimators import MLPEncoder
 from mixda.model import Domain, novelty_threshold
 from mixda.model._model import _KINDS
+from mixda.rules import Average, Chain, Linear, ReLU, Softmax
 
 TASK = make_toy(45, separation=6.0, target_shift=(-3.0, 3.0), random_state=2).as_task()
 rng = np.random.default_rng(0)
@@ -325,3 +326,41 @@ def test_networks_of_other_layers_are_refused_in_a_sentence():
     network = fitted(mixda.M3SDA(epochs=0, pretrain_epochs=1, backbone=odd, random_state=0))
     with pytest.raises(ValueError, match="layer Tanh cannot be stored"):
         network.to_model()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"rule": Linear(np.zeros((2, 2)), np.array([0.9, 0.9]))}, "rule"),
+        ({"rule": Linear(np.eye(2), np.array([0.5, 0.5]))}, "rule"),
+        ({"classes": np.array(["ok", "ok"])}, "classes"),
+        ({"feature_names": 1}, "feature_names"),
+    ],
+)
+def test_forged_models(change, name):
+    p = Mixture([1.0], [[0.0, 0.0]], [[1.0, 1.0]])
+    parts = {
+        "feature_names": ("a", "b"),
+        "classes": np.array(["ok", "worn"]),
+        "method": "Forged",
+        "rule": Chain((Linear(np.eye(2), np.zeros(2)), Softmax())),
+        "encoder": None,
+        "sources": (),
+        "target": Domain("t", p),
+    }
+    AdaptedModel(**parts)
+    with pytest.raises(mixda.MixdaError, match=name):
+        AdaptedModel(**{**parts, **change})
+
+
+def test_forged_rule_far_away():
+    """A rule whose rows sum to one only near zero is caught when it predicts."""
+    p = Mixture([1.0], [[0.0]], [[1.0]])
+    bump = Chain((Linear(np.array([[1.0, 1.0]]), np.array([-100.0, -100.0])), ReLU()))
+    rule = Average(
+        np.array([1.0, 1.0]), (Chain((Linear(np.eye(1, 2), np.zeros(2)), Softmax())), bump)
+    )
+    model = AdaptedModel(("a",), np.array([0, 1]), "Forged", rule, None, (), Domain("t", p))
+    model.predict([[0.0]])
+    with pytest.raises(mixda.MixdaError, match="rule"):
+        model.predict([[1000.0]])

@@ -417,7 +417,7 @@ def test_failed_write_keeps_old_file(tmp_path, suffix):
 def test_output_checks(tmp_path):
     with pytest.raises(MixdaError, match=r"must end in \.csv or \.parquet"):
         write_table(tmp_path / "out.xlsx", [{"p": [1.0]}])
-    with pytest.raises(MixdaError, match="nowhere does not exist"):
+    with pytest.raises(MixdaError, match="nowhere is not a folder"):
         write_table(tmp_path / "nowhere" / "out.csv", [{"p": [1.0]}])
     with pytest.raises(MixdaError, match="nothing to write"):
         write_table(tmp_path / "out.csv", [])

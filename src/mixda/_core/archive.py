@@ -27,6 +27,9 @@ Arrays = dict[str, NDArray[Any]]
 
 _MAX_COMPRESSED_BYTES = 1 << 26  # of the contents; larger ones are stored without compression
 _MAX_COMPRESSION_RATIO = 100  # that is accepted for contents above that size
+_MAX_SMALL_NPZ_BYTES = 1 << 30  # that an npz file of a user may unpack to, whatever its size
+# The decompressors of Python's zipfile for other methods return a whole block, of any size.
+_COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DTYPE_KINDS = "biufU"  # booleans, numbers and strings
 _JSON_SCALARS = (str, int, float, bool, type(None))
 
@@ -85,6 +88,36 @@ def read_archive(path: str | Path, formats: Mapping[str, int]) -> tuple[dict[str
     if digest != _digest(arrays, covered):
         raise MixdaError(f"{path} is damaged (its checksum does not match); copy it again.")
     return header, arrays
+
+
+def check_npz(path: str | Path) -> None:
+    """Reject an npz file that would unpack to an absurd size, before numpy reads it.
+
+    A file that is not a zip archive passes, because numpy explains it better.
+
+    Examples
+    --------
+    >>> import tempfile, zipfile
+    >>> from pathlib import Path
+    >>> from mixda._core.archive import check_npz
+    >>> from mixda._core.errors import MixdaError
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.npz")
+    ...     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+    ...         archive.writestr("X.npy", bytes(100))
+    ...     try:
+    ...         check_npz(path)
+    ...     except MixdaError as error:
+    ...         print(str(error).removeprefix(str(path)))
+     cannot be read: 'X.npy' is not stored or deflated.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive.infolist(), Path(path).stat().st_size, _MAX_SMALL_NPZ_BYTES)
+    except _ForeignError as error:
+        raise MixdaError(f"{path} cannot be read: {error}.") from None
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return
 
 
 def pack(value: Any, kinds: Sequence[type]) -> tuple[Any, Arrays]:
@@ -183,7 +216,8 @@ def _read_entries(path: Path) -> Arrays:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-            _check_sizes(entries, path.stat().st_size)
+            _check_sizes(entries, path.stat().st_size, _MAX_COMPRESSED_BYTES)
+            _check_names(entries)
             return {
                 entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries
             }
@@ -205,13 +239,23 @@ class _ForeignError(Exception):
     """Contents that mixda never writes."""
 
 
-def _check_sizes(entries: Sequence[zipfile.ZipInfo], file_size: int) -> None:
-    """Reject archives that would unpack to an absurd size, before anything is unpacked."""
+def _check_sizes(entries: Sequence[zipfile.ZipInfo], file_size: int, accepted: int) -> None:
+    """Reject archives that would unpack to an absurd size, before anything is unpacked.
+
+    What an entry unpacks to is cut off at the size that the directory states.
+    """
+    for entry in entries:
+        if entry.compress_type not in _COMPRESSION_METHODS:
+            raise _ForeignError(f"{entry.filename[:40]!r} is not stored or deflated")
+    total = sum(entry.file_size for entry in entries)
+    if total > max(accepted, _MAX_COMPRESSION_RATIO * file_size):
+        raise _ForeignError(f"its {file_size} bytes would unpack to {total}")
+
+
+def _check_names(entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Reject archives that mixda has not written."""
     if len({entry.filename for entry in entries}) != len(entries):
         raise _ForeignError("it holds two entries with the same name")
-    total = sum(entry.file_size for entry in entries)
-    if total > max(_MAX_COMPRESSED_BYTES, _MAX_COMPRESSION_RATIO * file_size):
-        raise _ForeignError(f"its {file_size} bytes would unpack to {total}")
     others = [entry.filename for entry in entries if not entry.filename.endswith(".npy")]
     if others:
         raise _ForeignError(f"it holds {others[0][:40]!r}")
@@ -219,7 +263,10 @@ def _check_sizes(entries: Sequence[zipfile.ZipInfo], file_size: int) -> None:
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
     """Read one .npy entry; its shape must match its number of bytes."""
-    data = archive.read(entry)
+    with archive.open(entry) as member:
+        data = member.read(entry.file_size + 1)
+    if len(data) != entry.file_size:
+        raise _ForeignError(f"{entry.filename[:40]!r} has not the size that the directory states")
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     read_header = {

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.atomic import write_atomically
+from mixda._core.archive import check_npz
+from mixda._core.atomic import sweep_leftovers, write_atomically
 from mixda._core.errors import MixdaError
 from mixda._core.typing import PathArgument
 
@@ -57,6 +58,7 @@ class ResumeFile:
         if not self.path.exists():
             return None
         try:
+            check_npz(self.path)
             with np.load(self.path, allow_pickle=False) as archive:
                 saved = {name: archive[name] for name in archive.files}
             if str(saved.pop("problem")) == self.problem:
@@ -78,6 +80,7 @@ class ResumeFile:
     def remove(self) -> None:
         """Delete the file because the computation has ended."""
         self.path.unlink(missing_ok=True)
+        sweep_leftovers(self.path.parent, self.path.name)
 
 
 def open_cache_folder(folder: PathArgument) -> Path:
@@ -106,6 +109,8 @@ def cache_until_done(folder: PathArgument) -> Iterator[Path]:
         cached = [path for path in folder.glob("*") if _CACHE_FILE.fullmatch(path.name)]
         for path in cached if done else []:
             path.unlink()
+        if done and folder.is_dir():
+            sweep_leftovers(folder)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 

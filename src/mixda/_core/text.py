@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,7 +18,32 @@ def listed(names: Sequence[Any], most: int = 12) -> str:
     'a, b, … (3 in all)'
     """
     more = f", … ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(str(name) for name in names[:most]) + more
+    return ", ".join(printable(str(name)) for name in names[:most]) + more
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return text with escape sequences in place of characters that could control a terminal.
+
+    These are control characters, except those in `keep`, and marks that reverse the direction of
+    the text.
+
+    Examples
+    --------
+    >>> from mixda._core.text import printable
+    >>> print(printable("\x1b[2Jok\n"))
+    \x1b[2Jok\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in keep or not _is_control(char) else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def _is_control(char: str) -> bool:
+    reverses = "\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069"
+    return reverses or unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
 
 
 def split_names(values: Sequence[str] | None) -> list[str] | None:

@@ -93,9 +93,10 @@ def barycenter(
         so that one-hot λ returns the input itself. "uniform" is the paper's choice.
     init : "input", "random" or Mixture
         Start of the fixed point. "input" is the input with the largest coordinate; ties go to the
-        one with the most components. If that input lacks a class, all inputs are pooled. If sizes
-        differ, the start is resampled systematically to `n_components`. "random" is the paper's
-        start: means drawn from N(0, I), unit deviations and uniform labels.
+        one with the most components, then to the one with the larger mean. If that input lacks a
+        class, all inputs are pooled. If sizes differ, the start is resampled systematically to
+        `n_components`. "random" is the paper's start: means drawn from N(0, I), unit deviations
+        and uniform labels.
     max_iter, tol : int, float
         Stop after `max_iter` rounds or when the objective changes by at most `tol`, relatively.
     random_state : int or Generator, optional
@@ -250,10 +251,11 @@ def _drop_empty_components(p: Mixture) -> Mixture:
 def _origin(mixtures: Sequence[Mixture], lam: Array) -> Mixture:
     """Return the input with the largest coordinate, or all inputs together if it lacks a class.
 
-    Among several with that coordinate it is the one with the most components.
+    Among several with that coordinate it is the one with the most components; then the values of
+    its mean decide, so that the order of the inputs does not matter.
     """
     heaviest = [m for m, x in zip(mixtures, lam, strict=True) if x >= lam.max() * (1.0 - 1e-9)]
-    origin = max(heaviest, key=lambda m: m.n_components)
+    origin = max(heaviest, key=lambda m: (m.n_components, *(m.weights @ m.means)))
     used = [m for m, x in zip(mixtures, lam, strict=True) if x > 0]
     (own, *labels), classes = align_labels([origin, *used])
     if own is None or any(v is None for v in labels):
@@ -269,13 +271,17 @@ def _origin(mixtures: Sequence[Mixture], lam: Array) -> Mixture:
 def resample(p: Mixture, weights: Array) -> Mixture:
     """Represent `p` by components of the given weights: systematic sampling of its own components.
 
-    Components are visited in the order of their classes, so that each class keeps its proportion.
+    Components are visited class by class, so that each class keeps its proportion. The values of
+    their means decide on the order of the classes.
     """
     if np.array_equal(p.weights, weights):
         return p
     order = np.arange(p.n_components)
     if p.labels is not None:
-        order = np.argsort(p.labels.argmax(axis=1), kind="stable")
+        mass = p.weights @ p.labels
+        means = (p.weights[:, None] * p.labels).T @ p.means / np.where(mass > 0, mass, 1.0)[:, None]
+        rank = np.argsort(np.lexsort(means.T[::-1]))
+        order = np.argsort(rank[p.labels.argmax(axis=1)], kind="stable")
     ends = np.cumsum(p.weights[order])
     middles = np.cumsum(weights) - 0.5 * weights
     chosen = order[np.searchsorted(ends, middles * ends[-1]).clip(max=p.n_components - 1)]

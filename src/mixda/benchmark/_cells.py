@@ -22,7 +22,8 @@ from mixda.benchmark._entries import METHODS
 
 _FOLDERS = ("cells", "features")
 _STALE_AFTER_SECONDS = 3600.0  # for temporary files of killed runs
-_TEMPORARY = re.compile(r"\..+\.(json|npz)\.[a-z0-9_]{8}")  # as write_atomically names them
+# as write_atomically names them, now and in earlier versions
+_TEMPORARY = re.compile(r"\..+\.(json|npz)\.[a-z0-9_]{8}(\.mixda-tmp)?")
 _ERROR = ".error.json"
 _OPTIONAL = {"parameters", "recipe"}  # missing in cells of older runs
 # entries that tables and figures need: numbers by experiment and by ablation, then others

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
+from mixda._core.text import printable
 from mixda._core.validation import check_choice, check_positive_int
 from mixda.benchmark._cells import Cell, check_folder, digest, is_done, slug, sweep
 from mixda.benchmark._entries import HEADS
@@ -19,6 +21,7 @@ from mixda.benchmark._features import is_whole
 from mixda.benchmark._plan import describe_data, plan_cells
 from mixda.benchmark._provenance import provenance
 from mixda.benchmark._worker import prepare_features, record_failure, run_cell
+from mixda.chunks import connected_client
 from mixda.datasets import DomainDataset
 
 Job = Callable[..., str | None]
@@ -156,7 +159,7 @@ def run(
         reading={name: value for name, value in reading.items() if value not in (None, (), [])},
     )
     if verbose and plan.is_own:
-        print(describe_data(plan), file=sys.stderr)
+        print(printable(describe_data(plan), keep="\n"), file=sys.stderr)
     return _run_cells(out.absolute(), plan.cells, plan.data, n_jobs, dask, verbose)
 
 
@@ -243,23 +246,30 @@ def _backend(dask: str | None) -> Iterator[None]:
         yield
         return
     try:
-        from distributed import Client
+        from distributed.scheduler import KilledWorker
     except ImportError:
         raise MixdaError(
             f"dask={dask!r} requires dask[distributed]. Install it with: pip install 'mixda[scale]'"
         ) from None
     from joblib import parallel_config
 
-    try:
-        client = Client(dask, timeout=_DASK_TIMEOUT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise MixdaError(
-            f"dask={dask!r}: no scheduler responds at this address "
-            f"({' '.join(str(error).split())}). Start one with 'dask scheduler', correct the "
-            "address, or omit it."
-        ) from None
-    with client, parallel_config(backend="dask"):
-        yield
+    with connected_client(dask, f"dask={dask!r} (--dask)", set_as_default=True) as client:
+        try:
+            client.wait_for_workers(1, timeout=_DASK_TIMEOUT_SECONDS)
+            with parallel_config(backend="dask"):
+                yield
+        except TimeoutError:
+            raise MixdaError(
+                f"dask={dask!r}: the scheduler has no workers. Start some with "
+                f"`dask worker {dask}`, and run the same command again."
+            ) from None
+        except (CancelledError, OSError, RuntimeError, KilledWorker) as error:
+            if client.status == "running" and not isinstance(error, KilledWorker):
+                raise
+            raise MixdaError(
+                f"dask={dask!r}: the scheduler or its workers were lost. Finished cells are kept: "
+                "start the cluster and run the same command again to continue."
+            ) from None
 
 
 def _feature_path(folder: Path, cell: Cell) -> Path:

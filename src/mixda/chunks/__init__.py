@@ -1,5 +1,6 @@
 """Data of any size: rows in partitions, read by threads, processes or Dask workers."""
 
+from mixda.chunks._connection import connected_client as connected_client
 from mixda.chunks._executors import executor_for as executor_for
 from mixda.chunks._rows import EncodedColumn as EncodedColumn
 from mixda.chunks._rows import Grouping as Grouping

@@ -18,6 +18,7 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._version import __version__
+from mixda.chunks._connection import ClusterError, connected_client, within_deadline
 from mixda.chunks._dask import DaskPartition, load_partition
 from mixda.chunks._sources import RowSource
 from mixda.chunks._sums import ARITY, Executor
@@ -27,10 +28,6 @@ T = TypeVar("T")
 _CONNECT_SECONDS = 5
 _MAX_SECONDS_WITHOUT_WORKERS = 30
 _MAX_MEMORY_FRACTION = 0.4  # of the workers' memory that rows may occupy between passes
-
-
-class ClusterError(ConnectionError, MixdaError):
-    """The cluster is unreachable, unsuitable, or was lost."""
 
 
 @contextmanager
@@ -49,15 +46,7 @@ def dask_executor(client: Any, source: RowSource) -> Iterator[Executor]:
             "client must be a dask.distributed.Client or the address of a scheduler such as "
             f"'tcp://10.0.0.1:8786', got {type(client).__name__}."
         )
-    try:
-        opened = distributed.Client(client, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = str(error).split("\n")[0].rstrip(". ") or type(error).__name__
-        raise ClusterError(
-            f"no Dask scheduler answers at {client!r} ({reason}); check client and start "
-            "`dask scheduler` there."
-        ) from None
-    with opened:
+    with connected_client(client, "client (--scheduler)") as opened:
         _check_cluster(opened)
         yield _DaskExecutor(opened, source)
 
@@ -94,7 +83,7 @@ class _DaskExecutor:
             try:
                 return future.result(timeout=1.0)
             except (TimeoutError, distributed.TimeoutError):
-                if self._client.scheduler_info()["workers"]:
+                if self._has_workers():
                     alive = time.monotonic()
                 if time.monotonic() - alive > _MAX_SECONDS_WITHOUT_WORKERS:
                     raise ClusterError(
@@ -109,10 +98,20 @@ class _DaskExecutor:
                     "groups."
                 ) from None
             except (CancelledError, OSError):
-                raise ClusterError(
-                    f"the Dask scheduler at {_address(self._client)} was lost; start it and run "
-                    "the fit again (it resumes from its checkpoint, if any)."
-                ) from None
+                raise self._lost() from None
+
+    def _has_workers(self) -> bool:
+        try:
+            info = within_deadline(self._client.scheduler_info, _MAX_SECONDS_WITHOUT_WORKERS)
+        except (TimeoutError, CancelledError, OSError):
+            raise self._lost() from None
+        return bool(info["workers"])
+
+    def _lost(self) -> ClusterError:
+        return ClusterError(
+            f"the Dask scheduler at {_address(self._client)} was lost; start it and run the fit "
+            "again (it resumes from its checkpoint, if any)."
+        )
 
 
 def _run(task: Callable[[int, Any], T], index: int, partition: Any) -> T:
@@ -153,10 +152,14 @@ def _check_cluster(client: Any) -> None:
         ) from None
     versions: dict[str, Any] = {}
     try:
-        versions["scheduler"] = client.run_on_scheduler(_versions)
+        versions["scheduler"] = within_deadline(lambda: client.run_on_scheduler(_versions))
     except Exception as error:  # of any type: the other installation may lack mixda
         versions["scheduler"] = error
-    for worker, theirs in client.run(_versions, on_error="return").items():
+    try:
+        answers = within_deadline(lambda: client.run(_versions, on_error="return"))
+    except (TimeoutError, OSError):
+        raise ClusterError(f"the workers of {address} do not answer; restart them.") from None
+    for worker, theirs in answers.items():
         versions[f"worker {worker}"] = theirs
     for who, theirs in versions.items():
         _check_versions(who, theirs)

@@ -9,7 +9,7 @@ import typer
 
 from mixda import benchmark
 from mixda._core.errors import MixdaError
-from mixda._core.text import split_names
+from mixda._core.text import printable, split_names
 from mixda.benchmark import parse_settings
 
 CELLS_FAILED = 3  # the exit code if the call is right but results are missing
@@ -132,7 +132,7 @@ def run_suite(
             f"failed; see: mixda bench {show} {out}"
         )
     for sentence in summary.errors:
-        typer.echo(f"failed: {sentence}", err=True)
+        typer.echo(f"failed: {printable(sentence)}", err=True)
     if summary.n_failed:
         raise typer.Exit(CELLS_FAILED)
 
@@ -188,7 +188,7 @@ def _names(values: list[str] | None, option: str) -> list[str] | None:
 
 def _show(text: str, output: Path | None) -> None:
     if output is None:
-        typer.echo(text, nl=False)
+        typer.echo(printable(text, keep="\n\t"), nl=False)
         return
     from mixda._core.atomic import write_atomically
 

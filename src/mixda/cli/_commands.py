@@ -13,6 +13,7 @@ from mixda._core.text import listed, split_names
 from mixda._version import __version__
 from mixda.cli import _after
 from mixda.cli._options import (
+    AllowExposed,
     Columns,
     Components,
     Data,
@@ -21,6 +22,7 @@ from mixda.cli._options import (
     Json,
     Label,
     Labels,
+    MinRows,
     Missing,
     Model,
     Ordinal,
@@ -103,6 +105,8 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     missing: Missing = "mixture",
+    min_rows_per_component: MinRows = 5,
+    allow_exposed_rows: AllowExposed = False,
     seed: Seed = 0,
     n_jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Number of processes; -1 uses all cores.")
@@ -118,6 +122,9 @@ def fit(
     json: Json = False,
 ) -> None:
     """Summarize data as a Gaussian mixture, a small file without samples.
+
+    Each mean in the file averages at least 5 rows (--min-rows-per-component). This protects
+    single rows from being copied, but it is not differential privacy.
 
     All files together form one domain. With --domain, each value of that column is a domain and
     gets its own file. Without --label, the mixture has no classes.
@@ -137,6 +144,8 @@ def fit(
         columns=split_names(columns),
         drop=split_names(drop) or (),
         missing=missing,
+        min_component_rows=min_rows_per_component,
+        allow_exposed_rows=allow_exposed_rows,
         seed=seed,
         n_jobs=n_jobs,
         client=scheduler,
@@ -205,6 +214,8 @@ def adapt(
     columns: Columns = None,
     drop: Drop = None,
     missing: Missing = "mixture",
+    min_rows_per_component: MinRows = 5,
+    allow_exposed_rows: AllowExposed = False,
     ordinal: Ordinal = None,
     rename_label: RenameLabel = None,
     target_shares: Annotated[
@@ -256,6 +267,8 @@ def adapt(
                 columns=split_names(columns),
                 drop=split_names(drop) or (),
                 missing=missing,
+                min_component_rows=min_rows_per_component,
+                allow_exposed_rows=allow_exposed_rows,
                 ordinal=ordinal_levels(ordinal or ()),
                 rename_labels=_pairs(rename_label, "--rename-label"),
                 force=force,
@@ -360,6 +373,10 @@ def predict(
     rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rows held in memory at a time.")
     ] = 65_536,
+    safe_csv: Annotated[
+        bool,
+        typer.Option("--safe-csv", help="Put ' before text that spreadsheets run as a formula."),
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -382,6 +399,7 @@ def predict(
             keep=split_names(keep) or (),
             missing=missing,
             rows=rows,
+            safe_csv=safe_csv,
             on_rows=update,
         )
     total = max(done.rows - done.missing, 1)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import printable
 from mixda._version import __version__
 
 BUG = 1
@@ -88,7 +89,7 @@ def _explain(error: Exception) -> int:
         return _fail(f"{error.filename}: {error.strerror}.")
     if isinstance(error, MemoryError):
         return _fail("not enough memory; give fewer rows or columns.")
-    traceback.print_exception(error)
+    print(printable("".join(traceback.format_exception(error)), keep="\n\t"), file=sys.stderr)
     print(
         f"mixda: this is a bug in mixda {__version__}. Please open an issue in its issue tracker "
         "with the command and the traceback above.",
@@ -98,9 +99,9 @@ def _explain(error: Exception) -> int:
 
 
 def _fail(sentence: str) -> int:
-    print(f"mixda: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"mixda: {printable(' '.join(sentence.split()))}", file=sys.stderr)
     return BAD_INPUT
 
 
 def _note(message: Any, *_: Any) -> None:
-    print(f"mixda: note: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"mixda: note: {printable(' '.join(str(message).split()))}", file=sys.stderr)

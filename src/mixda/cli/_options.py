@@ -41,6 +41,13 @@ Missing = Annotated[
         autocompletion=lambda: ["mixture", "drop", "error"],
     ),
 ]
+MinRows = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Merge components of fewer rows than this.")
+]
+AllowExposed = Annotated[
+    bool,
+    typer.Option("--allow-exposed-rows", help="Accept classes with fewer rows than that."),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(

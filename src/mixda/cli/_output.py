@@ -16,6 +16,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRe
 from rich.table import Table
 from rich.text import Text
 
+from mixda._core.text import printable
+
 
 class Output:
     """Prints results: nothing if `quiet`, only the result as one JSON object if `as_json`.
@@ -33,7 +35,7 @@ class Output:
     def say(self, text: str | None) -> None:
         """Print a sentence, unless it is None."""
         if self.shown and text is not None:
-            self._console.print(Text(text), soft_wrap=True)
+            self._console.print(Text(printable(text, keep="\n")), soft_wrap=True)
 
     def table(
         self,
@@ -49,11 +51,11 @@ class Output:
         """
         if not self.shown:
             return
-        self._console.print(Text(title, style="bold"), soft_wrap=True)
+        self._console.print(Text(printable(title), style="bold"), soft_wrap=True)
         self.say(below)
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for k, name in enumerate(columns):
-            table.add_column(Text(name), justify="left" if k < words else "right")
+            table.add_column(Text(printable(name)), justify="left" if k < words else "right")
         for row in rows:
             table.add_row(*(Text(_cell(value)) for value in row))
         self._console.print(table)
@@ -67,7 +69,7 @@ class Output:
     def _note(self, message: Any, *_: Any) -> None:
         self.notes.append(" ".join(str(message).split()))
         if not self.quiet:
-            print(f"mixda: note: {self.notes[-1]}", file=sys.stderr)
+            print(f"mixda: note: {printable(self.notes[-1])}", file=sys.stderr)
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
@@ -139,4 +141,4 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))

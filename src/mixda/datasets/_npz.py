@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._core.archive import check_npz
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_choice
 from mixda.datasets._dataset import DomainDataset
@@ -135,12 +136,15 @@ def read_arrays(
 def read_all_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
     """Read all arrays of an npz file, or those in `names` that are present."""
     try:
+        check_npz(path)
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise zipfile.BadZipFile("a single array")
         with archive:
             wanted = archive.files if names is None else names
             return {name: archive[name] for name in wanted if name in archive.files}
+    except MixdaError:
+        raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
         raise MixdaError(
             f"{path} is not a readable npz file of numbers and names ({error}). Replace it with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -48,7 +49,10 @@ def cached_mixture(
     mixture = run_fit()
     if time.monotonic() - start > _CACHE_AFTER_SECONDS:
         final_state = _to_json(random_state.bit_generator.state)
-        replace(mixture, info={**mixture.info, "random_state": final_state}).save(path)
+        saved = replace(mixture, info={**mixture.info, "random_state": final_state})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the file may expose rows, but it is temporary
+            saved.save(path)
     return mixture
 
 

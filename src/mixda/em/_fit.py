@@ -32,7 +32,7 @@ from mixda.chunks import (
 )
 from mixda.em._loop import Constraints, Execution, FittedGroup, fit_rows, fit_source
 from mixda.em._search import Settings
-from mixda.mixture import Mixture
+from mixda.mixture import SMALLEST_COMPONENT, Mixture
 
 
 def fit_mixture(
@@ -46,6 +46,8 @@ def fit_mixture(
     tol: float = 1e-4,
     init: Mixture | None = None,
     max_components: int = 16,
+    min_component_rows: int = 1,
+    allow_exposed_rows: bool = False,
     chunk_size: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -85,6 +87,14 @@ def fit_mixture(
         Initial mixture. Its number of components replaces `n_components`.
     max_components : int
         Largest number of components that ``"bic"`` tries.
+    min_component_rows : int
+        After the fit, merge components until the mean of each averages at least this many rows
+        (:math:`p_k n`; with weights, :math:`p_k \sum_i w_i / \max_i w_i`). A component whose
+        standard deviations are negligible in all features counts as one row. Merging keeps the
+        mean and the variance of the mixture. A fit with too few or equal rows is an error.
+        `mixda.workflow.fit_files` and ``mixda fit`` use 5.
+    allow_exposed_rows : bool
+        Instead of that error, return a mixture with a single component.
     chunk_size : int, optional
         Rows processed at a time. Default: what fits in cache. It affects speed, not the result.
     random_state : None, int, RandomState or Generator
@@ -105,7 +115,9 @@ def fit_mixture(
     Returns
     -------
     Mixture
-        Unlabeled. A component that loses all its samples remains with a weight of about 1e-15.
+        Unlabeled. A component that loses all its samples remains with a weight of about 1e-15,
+        unless it is merged. ``info["smallest_component"]`` is the smallest number of rows that a
+        mean averages.
 
     Notes
     -----
@@ -130,7 +142,12 @@ def fit_mixture(
     """
     settings = Settings.checked(n_components, n_init, max_iter, tol, max_components, chunk_size)
     execution = Execution(n_jobs, client, checkpoint, stepwise)
-    grouping, constraints = Grouping(), Constraints(min_std)
+    grouping = Grouping()
+    constraints = Constraints(
+        min_std,
+        min_component_rows=check_positive_int(min_component_rows, "min_component_rows"),
+        allow_exposed_rows=allow_exposed_rows,
+    )
     source = _as_source(X, None, sample_weight, chunk_size, execution)
     if source is not None:
         if init is not None:
@@ -161,6 +178,8 @@ def fit_labeled_mixture(
     max_iter: int = 100,
     tol: float = 1e-4,
     max_components: int = 16,
+    min_component_rows: int = 1,
+    allow_exposed_rows: bool = False,
     chunk_size: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -186,6 +205,8 @@ def fit_labeled_mixture(
         classes that occur.
     min_std, sample_weight, n_init, max_iter, tol, max_components, chunk_size
         As in `fit_mixture`. ``min_std="auto"`` uses the standard deviations of all samples.
+    min_component_rows, allow_exposed_rows
+        As in `fit_mixture`, within each class.
     classes : array-like of shape (nc,), optional
         Classes in the order of the columns of `labels`. A class that does not occur in `y` has a
         column but no component. Default: the sorted values of `y`.
@@ -207,7 +228,13 @@ def fit_labeled_mixture(
     settings = Settings.checked(n_components, n_init, max_iter, tol, max_components, chunk_size)
     check_choice(class_prior, "class_prior", ("empirical", "uniform"))
     execution = Execution(n_jobs, client, checkpoint, stepwise)
-    grouping, constraints = Grouping(by_label=True), Constraints(min_std, rows_per_component=1)
+    grouping = Grouping(by_label=True)
+    constraints = Constraints(
+        min_std,
+        rows_per_component=1,
+        min_component_rows=check_positive_int(min_component_rows, "min_component_rows"),
+        allow_exposed_rows=allow_exposed_rows,
+    )
     source = _as_source(X, y, sample_weight, chunk_size, execution)
     if source is not None:
         groups = fit_source(
@@ -237,6 +264,8 @@ def fit_domains(
     max_iter: int = 100,
     tol: float = 1e-4,
     max_components: int = 16,
+    min_component_rows: int = 1,
+    allow_exposed_rows: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
     client: Any = None,
@@ -262,7 +291,9 @@ def fit_domains(
         mixture in the units of the data. ``"auto"`` does so if these standard deviations differ by
         more than a factor of a hundred.
     rows_per_component : int
-        Minimum number of samples per component. Smaller groups have fewer components.
+        Minimum average number of samples per component. Smaller groups have fewer components.
+    min_component_rows, allow_exposed_rows
+        As in `fit_labeled_mixture`.
     random_state, n_jobs, client, checkpoint, stepwise, verbose
         As in `fit_mixture`.
 
@@ -292,6 +323,8 @@ def fit_domains(
             min_std,
             check_choice(standardize, "standardize", (True, False, "auto")),
             check_positive_int(rows_per_component, "rows_per_component"),
+            check_positive_int(min_component_rows, "min_component_rows"),
+            allow_exposed_rows,
         ),
         Execution(n_jobs, client, checkpoint, stepwise),
         random_state,
@@ -348,5 +381,8 @@ def _join_classes(
         np.repeat(np.eye(len(names))[codes[order]], [p.n_components for p in mixtures], axis=0),
         names,
         feature_names=mixtures[0].feature_names,
-        info={"n_samples": sum(group.n for group in groups)},
+        info={
+            "n_samples": sum(group.n for group in groups),
+            SMALLEST_COMPONENT: min(p.info[SMALLEST_COMPONENT] for p in mixtures),
+        },
     )

@@ -20,6 +20,7 @@ from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile
 from mixda._core.validation import check_names, check_random_state
 from mixda.chunks import Grouping, GroupKey, RowBlock, RowSource, executor_for
+from mixda.em._exposure import check_exposure, merge_exposed
 from mixda.em._moments import Moments, array_moments
 from mixda.em._passes import ArrayPasses, Passes, SourcePasses, source_moments
 from mixda.em._search import (
@@ -31,7 +32,7 @@ from mixda.em._search import (
     std_floor,
 )
 from mixda.em._steps import VALUES_PER_STEP, SuffStats, m_step
-from mixda.mixture import Mixture
+from mixda.mixture import SMALLEST_COMPONENT, Mixture
 from mixda.tables import class_names
 
 _STEPWISE_DECAY = 0.7  # exponent of the step size, between 1/2 (fast) and 1 (stable)
@@ -55,12 +56,16 @@ class Constraints:
     """Floor of the standard deviations, units, and number of rows per component.
 
     Without `rows_per_component`, too many components for the rows are an error. Otherwise they
-    are reduced to the number of distinct rows and to that many rows per component.
+    are reduced to the number of distinct rows and to that many rows per component. After the fit,
+    components of fewer than `min_component_rows` rows are merged. A group that is too small for
+    that is an error unless `allow_exposed_rows`.
     """
 
     min_std: Any = "auto"
     standardize: bool | str = False
     rows_per_component: int | None = None
+    min_component_rows: int = 1
+    allow_exposed_rows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,7 @@ def fit_source(
         searches = _run(passes, problems, random_state, verbose, file, first_pass)
     if file is not None:
         file.remove()
-    fitted = _fitted_groups(searches, moments, source.feature_names)
+    fitted = _fitted_groups(searches, problems, moments, constraints, source.feature_names)
     return [replace(group, label=names.get(group.label)) for group in fitted]
 
 
@@ -127,7 +132,7 @@ def fit_rows(
         moments = _completed(passes.moments, {None: whole}, feature_names)
         problems = _problems(moments, {None: whole}, settings, constraints)
         searches = _run(passes, problems, rng, verbose)
-    return _fitted_groups(searches, moments, feature_names)
+    return _fitted_groups(searches, problems, moments, constraints, feature_names)
 
 
 def _check_options(
@@ -184,13 +189,19 @@ def _problems(
         unit = feature_units(domain.spread, largest, constraints.standardize)
         center = np.zeros(len(m.mean)) if (unit != 1.0).any() else domain.mean
         floor = unit * std_floor(constraints.min_std, center, domain.spread / unit)
+        negligible_std = unit * std_floor("auto", center, domain.spread / unit)
         group_settings = settings
         if constraints.rows_per_component is None:
             settings.check_rows(m.n)
         else:
             max_components = max(1, m.n // constraints.rows_per_component)
             group_settings = settings.limited(min(len(m.distinct), max_components))
-        problems[key] = MixtureProblem(m.n, m.mean, domain.spread, floor, unit, group_settings)
+        problem = MixtureProblem(
+            m.n, m.mean, domain.spread, floor, unit, group_settings, negligible_std
+        )
+        if not constraints.allow_exposed_rows:
+            check_exposure(key, problem, m, constraints.min_component_rows)
+        problems[key] = problem
     return problems
 
 
@@ -230,12 +241,20 @@ def _run(
 def _initialized(
     passes: Passes, problems: Mapping[GroupKey, MixtureProblem], random_state: Any
 ) -> dict[GroupKey, MixtureProblem]:
-    """Read the rows for the initialization; every domain draws as if it were fitted alone."""
-    rngs = {domain: check_random_state(random_state) for domain, _ in problems}
-    wanted = {key: _init_rows(p.n, p.settings, rngs[key[0]]) for key, p in problems.items()}
+    """Read the rows for the initialization.
+
+    Every domain draws as if it were fitted alone, and every class as if it were the only one, so
+    that the order of classes does not matter.
+    """
+    seeds: dict[Any, int] = {}
+    for domain, _ in problems:
+        if domain not in seeds:
+            seeds[domain] = int(check_random_state(random_state).integers(2**63))
+    rngs = {key: np.random.default_rng([seeds[key[0]], p.n]) for key, p in problems.items()}
+    wanted = {key: _init_rows(p.n, p.settings, rngs[key]) for key, p in problems.items()}
     rows = passes.rows(wanted)
     return {
-        key: problem.initialized(rows[key].x, rows[key].weight, rngs[key[0]])
+        key: problem.initialized(rows[key].x, rows[key].weight, rngs[key])
         for key, problem in problems.items()
     }
 
@@ -276,16 +295,18 @@ def _stepwise_pass(
 
 def _fitted_groups(
     searches: Searches,
+    problems: Mapping[GroupKey, MixtureProblem],
     moments: Mapping[GroupKey, Moments],
+    constraints: Constraints,
     feature_names: tuple[str, ...] | None,
 ) -> list[FittedGroup]:
     groups = []
     for (domain, label), m in moments.items():
-        mixture = replace(
-            searches[domain, label].mixture(m.mean),
-            feature_names=feature_names,
-            info={"n_samples": m.n},
-        )
+        key = domain, label
+        min_rows = constraints.min_component_rows
+        mixture, smallest = merge_exposed(searches[key].result, problems[key], m, min_rows)
+        info = {"n_samples": m.n, SMALLEST_COMPONENT: round(smallest, 3)}
+        mixture = replace(mixture, feature_names=feature_names, info=info)
         groups.append(FittedGroup(domain, label, mixture, m.n, m.weight))
     return groups
 
@@ -319,7 +340,7 @@ def _checkpoint_file(
         np.asarray(constraints.min_std).tolist(),
         constraints.standardize,
         constraints.rows_per_component,
-    )
+    )  # not min_component_rows, which does not change the passes
     options = (settings, *choices, execution.stepwise, int(random_state), list(moments))
     return ResumeFile(execution.checkpoint, [counts, *digits, *ranges, *start], options)
 

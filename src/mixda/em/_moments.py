@@ -24,6 +24,7 @@ class Moments:
     high: Array
     distinct: frozenset[bytes]  # at most as many per partition as were requested
     partition_counts: tuple[tuple[int, int], ...]  # (index of the partition, number of rows)
+    heaviest: float = 1.0  # weight of a sample
 
     @property
     def spread(self) -> Array:
@@ -51,6 +52,7 @@ class Moments:
             np.maximum(self.high, other.high),
             self.distinct | other.distinct,
             self.partition_counts + other.partition_counts,
+            max(self.heaviest, other.heaviest),
         )
 
 
@@ -77,6 +79,7 @@ def array_moments(
         x.max(axis=0),
         _distinct_rows(x, max_distinct),
         ((partition, len(x)),),
+        float(w.max()),
     )
 
 
@@ -97,6 +100,7 @@ def _moments_of_observed(x: Array, w: Array, partition: int, max_distinct: int) 
         np.fmax.reduce(np.where(missing, -np.inf, x), axis=0),
         _distinct_rows(x, max_distinct),
         ((partition, len(x)),),
+        float(w.max()),
     )
 
 

@@ -78,12 +78,13 @@ class ArrayPasses:
                 weight = weight / weight.mean()
             moments = array_moments(x, weight, max_distinct=max_distinct)
             self._groups[key] = (x - moments.mean, weight)
-            factor = total / moments.weight
+            scale = total / moments.weight
             self.moments[key] = replace(
                 moments,
                 weight=total,
-                observed=moments.observed * factor,
-                squares=moments.squares * factor,
+                observed=moments.observed * scale,
+                heaviest=moments.heaviest * scale,
+                squares=moments.squares * scale,
             )
 
     def rows(self, wanted: Mapping[GroupKey, NDArray[np.intp]]) -> dict[GroupKey, WeightedRows]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array, check_choice, check_number, check_positive_int
-from mixda.em._kmeans import kmeans_plusplus, lloyd
+from mixda.em._kmeans import canonical_order, kmeans_plusplus, lloyd
 from mixda.em._steps import Parameters, SuffStats, m_step
 from mixda.mixture import Mixture, has_gaps
 
@@ -112,12 +112,18 @@ class MixtureProblem:
     floor: Array
     unit: Array  # of each feature; k-means runs on features divided by it
     settings: Settings
+    negligible_std: Array  # a component that is narrower in all features consists of equal rows
     starts: list[Parameters] = field(default_factory=list)
     sample: tuple[Array, Array] | None = None  # rows and weights, for "bic": starts on demand
     seed: int = 0
 
     def initialized(self, x: Array, weight: Array, rng: np.random.Generator) -> MixtureProblem:
-        """Return the problem with initial parameters from centered rows and their weights."""
+        """Return the problem with initial parameters from centered rows and their weights.
+
+        Random draws see the rows in a canonical order.
+        """
+        order = canonical_order(x, weight)
+        x, weight = x[order], weight[order]
         if self.settings.n_components == "bic":
             return replace(self, sample=(x, weight), seed=int(rng.integers(2**63)))
         k = self.settings.n_components
@@ -257,8 +263,9 @@ class Search:
         arrays: dict[str, NDArray[Any]] = {}
         for name, value in self.__dict__.items():
             if isinstance(value, Parameters):
-                for part in Parameters.__annotations__:
-                    arrays[f"{name}.{part}"] = getattr(value, part)
+                for part, array in vars(value).items():
+                    if part in Parameters.__annotations__ and array is not None:
+                        arrays[f"{name}.{part}"] = array
             elif value is not None:
                 arrays[name] = np.array(value)
         return arrays
@@ -277,11 +284,10 @@ class Search:
             values[name] = Parameters(**value) if isinstance(value, dict) else value
         return cls(**values)
 
-    def mixture(self, center: Array) -> Mixture:
-        """Return the best mixture of a finished search."""
-        best = self.parameters if self.chosen is None else self.chosen
-        weights = np.exp(best.log_weights)
-        return Mixture(weights / weights.sum(), best.means + center, best.stds)
+    @property
+    def result(self) -> Parameters:
+        """The best parameters of a finished search."""
+        return self.parameters if self.chosen is None else self.chosen
 
 
 def check_varies(spread: Array, low: Array, high: Array) -> None:

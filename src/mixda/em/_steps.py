@@ -24,11 +24,15 @@ _MIN_FEATURES_FOR_SPARSE = 256  # below this, sparse responsibilities do not pay
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Parameters of a mixture: log-weights (K,), means less the center (K, d), stds (K, d)."""
+    """Parameters of a mixture: log-weights (K,), means less the center (K, d), stds (K, d).
+
+    ``variances`` (K, d) are those of the samples, before the floor; None before the first M-step.
+    """
 
     log_weights: Array
     means: Array
     stds: Array
+    variances: Array | None = None
 
     @cached_property
     def kernel(self) -> LogGaussians:
@@ -133,7 +137,7 @@ def m_step(stats: SuffStats, floor: Array, previous: Parameters) -> Parameters:
     alive = (stats.n_k > min_mass)[:, None]
     n_k = np.maximum(stats.n_k, min_mass)
     means = np.where(alive, stats.sum_x / n_k[:, None], previous.means)
-    variances = stats.sum_xx / n_k[:, None] - means**2
+    variances = np.maximum(stats.sum_xx / n_k[:, None] - means**2, 0.0)
     stds = np.sqrt(np.maximum(variances, floor**2))
     log_weights = np.log(n_k) - np.log(n_k.sum())
-    return Parameters(log_weights, means, np.where(alive, stds, previous.stds))
+    return Parameters(log_weights, means, np.where(alive, stds, previous.stds), variances)

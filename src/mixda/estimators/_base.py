@@ -23,8 +23,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mixda._core.errors import MixdaError, NoTargetWarning
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
-from mixda.em import fit_labeled_mixture
+from mixda.em import canonical_order
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
+from mixda.estimators._summary import class_gaussians
 from mixda.estimators.encoders import DomainEncoder, Ids
 from mixda.estimators.utils import (
     Codes,
@@ -79,6 +80,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     }
 
     _needs_target = True  # whether sample_domain without a negative id is a mistake
+    _sorts_rows = False  # whether `fit` sorts rows by value, so that their order does not matter
 
     encoder: Any
     scale: Any
@@ -115,6 +117,9 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         is_source = ids >= 0
         self._check_roles(ids, y, given=sample_domain is not None)
         self.classes_, codes = encode_labels(y, is_source, ids)
+        if self._sorts_rows:
+            X, codes, ids = _sorted_rows(X, codes, ids)
+            is_source = ids >= 0
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
         if has_gaps(X):
@@ -309,19 +314,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         largest = max(np.abs(Z).max() for Z in domains)
         floor = std_floor([Z.var(axis=0) for Z in domains], largest)
 
-        def gaussians(Z: Array, codes: Codes) -> Mixture:
-            return fit_labeled_mixture(
-                Z,
-                self.classes_[codes],
-                1,
-                class_prior="empirical",
-                classes=self.classes_,
-                min_std=floor,
-                random_state=0,
-            )
-
-        self.source_mixtures_ = [gaussians(Z, codes) for Z, codes in sources]
-        predicted = gaussians(target, self._predict_encoded(target).argmax(axis=1))
+        classes = self.classes_
+        self.source_mixtures_ = [class_gaussians(Z, codes, classes, floor) for Z, codes in sources]
+        codes = self._predict_encoded(target).argmax(axis=1)
+        predicted = class_gaussians(target, codes, classes, floor)
         self.unlabeled_mixture_ = replace(predicted, labels=None, classes=None)
 
     def _domains(self, names: Sequence[str] | None) -> list[Domain]:
@@ -397,6 +393,15 @@ def _check_forgotten_domains(kind: str, y: Any) -> None:
         NoTargetWarning,
         stacklevel=4,
     )
+
+
+def _sorted_rows(X: Array, codes: Codes, ids: Ids) -> tuple[Array, Codes, Ids]:
+    """Return the rows of all domains, the codes of source rows and the ids in canonical order."""
+    all_codes = np.full(len(X), -1)
+    all_codes[ids >= 0] = codes
+    order = canonical_order(X, all_codes)
+    ids = ids[order]
+    return X[order], all_codes[order][ids >= 0], ids
 
 
 def _as_json(value: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
-from mixda.rules import Chain, Rule, Softmax, Trees
+from mixda.rules import Chain, Normalize, Rule, Softmax, Trees
 
 
 class _Tree(NamedTuple):
@@ -40,7 +40,7 @@ def forest_rule(forest: Any) -> Rule:
             )
         )
     # Half precision: shares are off by less than one in two thousand, and a file half as large.
-    return _join(trees, np.zeros(len(forest.classes_)), np.float16)
+    return Chain((_join(trees, np.zeros(len(forest.classes_)), np.float16), Normalize()))
 
 
 def boosting_rule(booster: Any) -> Rule:

@@ -14,7 +14,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
 from mixda.em import fit_mixture
 from mixda.estimators.encoders import Ids, sample_moments
-from mixda.mixture import Mixture
+from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 
 _MAX_ROWS = 5000
 _MAX_COMPONENTS = 8
@@ -38,6 +38,7 @@ def fit_imputer(X: Array) -> Mixture:
     >>> import numpy as np
     >>> from mixda.estimators._gaps import fit_imputer
     >>> X = np.repeat([[0.0, 1.0], [9.0, 7.0]], 20, axis=0)
+    >>> X[:, 0] += np.tile([-0.1, 0.1], 20)
     >>> X[-1, 1] = np.nan
     >>> fit_imputer(X).impute([[9.0, np.nan]]).round(6)
     array([[9., 7.]])
@@ -55,7 +56,15 @@ def fit_imputer(X: Array) -> Mixture:
         if np.isnan(rows).all(axis=0).any():
             rows = Z
     n_components = max(1, min(_MAX_COMPONENTS, len(rows) // _ROWS_PER_COMPONENT))
-    mixture = fit_mixture(rows, n_components, min_std=_MIN_STD, tol=1e-3, random_state=0)
+    mixture = fit_mixture(
+        rows,
+        n_components,
+        min_std=_MIN_STD,
+        tol=1e-3,
+        min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold this mixture
+        allow_exposed_rows=True,
+        random_state=0,
+    )
     return replace(mixture.affine(-center / spread, 1.0 / spread), info={})
 
 

@@ -45,11 +45,14 @@ class MixtureClassifier(MultiSourceClassifier):
     sources and the unlabeled mixture of the target and returns a labeled mixture of the target.
     """
 
+    _sorts_rows = True
+
     n_components: Any
     target_components: Any
     class_prior: Any
     min_std: Any
     n_init: Any
+    min_component_rows: Any
     classifier: Any
     n_samples: Any
     checkpoint: Any
@@ -181,8 +184,13 @@ class MixtureClassifier(MultiSourceClassifier):
             self.target_mixture_ = self._fit_source(pool(sources), rng)
             self._train()
         else:
-            mixtures = [self._fit_source(source, rng) for source in sources]
-            self._finish(mixtures, self._unlabeled_mixture(target, mixtures, self._floor, rng))
+            mixtures = [self._fit_source(source, self._fit_rng()) for source in sources]
+            fitted = self._unlabeled_mixture(target, mixtures, self._floor, self._fit_rng())
+            self._finish(mixtures, fitted)
+
+    def _fit_rng(self) -> np.random.Generator:
+        """Return the same draws for every domain, so that the order of sources does not matter."""
+        return np.random.default_rng([self._seed, 3])
 
     def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
         return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std
@@ -203,6 +211,8 @@ class MixtureClassifier(MultiSourceClassifier):
             classes=np.arange(len(classes)),
             min_std=floor,
             n_init=self.n_init,
+            min_component_rows=self.min_component_rows,
+            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
         )
@@ -225,6 +235,8 @@ class MixtureClassifier(MultiSourceClassifier):
             n_components=n_components,
             min_std=floor,
             n_init=self.n_init,
+            min_component_rows=self.min_component_rows,
+            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
         )

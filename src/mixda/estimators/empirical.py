@@ -35,6 +35,8 @@ class HeadClassifier(MultiSourceClassifier):
     Without a target, the classifier is trained on the sources.
     """
 
+    _sorts_rows = True
+
     classifier: Any
 
     def _fit_domains(
@@ -203,6 +205,8 @@ class DaDiL(MultiSourceClassifier):
     True
     """
 
+    _sorts_rows = True
+
     def __init__(
         self,
         method: str = "R",
@@ -314,6 +318,8 @@ class WJDOT(MultiSourceClassifier):
     >>> model.score(task.X_target, task.y_target) > 0.97
     True
     """
+
+    _sorts_rows = True
 
     def __init__(
         self,

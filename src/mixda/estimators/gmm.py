@@ -19,6 +19,7 @@ from mixda._core.validation import (
 from mixda.barycenters import barycenter, merge_mixtures
 from mixda.dictionary import Dictionary, dictionary_checkpoint, learn_dictionary
 from mixda.em import fit_mixture
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._mixture_classifier import MixtureClassifier
 from mixda.estimators.utils import check_domains, check_samples
 from mixda.mixture import Mixture
@@ -82,6 +83,10 @@ class GMMWBT(MixtureClassifier):
     random_state : None, int or numpy generator
     verbose : bool
         Show progress on a terminal.
+    min_component_rows : int
+        Merge components of the domains' mixtures until each mean averages at least this many
+        rows, as far as the rows of a class allow; see `mixda.fit_mixture`. With 5, a saved model
+        holds no mean of fewer rows. ``mixda adapt`` uses 5; the default changes nothing.
 
     Attributes
     ----------
@@ -141,12 +146,14 @@ class GMMWBT(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        min_component_rows: int = 1,
     ) -> None:
         self.n_components = n_components
         self.target_components = target_components
         self.class_prior = class_prior
         self.min_std = min_std
         self.n_init = n_init
+        self.min_component_rows = min_component_rows
         self.source_weights = source_weights
         self.beta = beta
         self.component_weights = component_weights
@@ -183,7 +190,7 @@ class GMMDaDiL(MixtureClassifier):
 
     Parameters
     ----------
-    n_components, target_components, class_prior, min_std, n_init : see `GMMWBT`
+    n_components, target_components, class_prior, min_std, n_init, min_component_rows : see `GMMWBT`
         How the mixtures of the domains are fitted.
     n_atoms : int
         Number of atoms of the dictionary.
@@ -261,12 +268,14 @@ class GMMDaDiL(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        min_component_rows: int = 1,
     ) -> None:
         self.n_components = n_components
         self.target_components = target_components
         self.class_prior = class_prior
         self.min_std = min_std
         self.n_init = n_init
+        self.min_component_rows = min_component_rows
         self.n_atoms = n_atoms
         self.atom_components = atom_components
         self.beta = beta
@@ -377,11 +386,19 @@ class GMMDaDiL(MixtureClassifier):
         rng: np.random.Generator,
         start: Dictionary | None,
     ) -> None:
+        order, classes = CanonicalOrder.of(sources), np.asarray(sources[0].classes)
+        sources = order.sorted_sources(sources)
+        init = self.init if start is None else start
+        if isinstance(init, Dictionary) and order.fits(init, classes):
+            init = order.sorted_dictionary(init)
+        callback = self.callback
+        if callback is not None:
+            callback = lambda now: self.callback(order.restored(now, classes))  # noqa: E731
         checkpoint = None
         if self.checkpoint is not None and start is None:
             settings = self._settings()["parameters"], self._seed
             checkpoint = dictionary_checkpoint(self.checkpoint, [*sources, target], settings)
-        self.dictionary_ = learn_dictionary(
+        dictionary = learn_dictionary(
             sources,
             target,
             n_atoms=self.n_atoms,
@@ -392,12 +409,13 @@ class GMMDaDiL(MixtureClassifier):
             damping=self.damping,
             n_iter=self.n_iter if start is None else self.online_iter,
             tol=self.tol,
-            init=self.init if start is None else start,
+            init=init,
             component_weights=self.component_weights,
             min_std=self.atom_min_std,
             precision=self.precision,
-            callback=self.callback,
+            callback=callback,
             checkpoint=checkpoint,
             verbose=self.verbose,
             random_state=rng,
         )
+        self.dictionary_ = order.restored(dictionary, classes)

@@ -35,7 +35,7 @@ class GMMOTDA(MixtureClassifier):
     reg : float
         Entropic regularization of the plan; 0 is exact transport.
     n_components, target_components, class_prior, min_std, n_init, encoder, scale, classifier,
-    n_samples, checkpoint, random_state, verbose : see `mixda.GMMWBT`
+    n_samples, checkpoint, random_state, verbose, min_component_rows : see `mixda.GMMWBT`
 
     Attributes
     ----------
@@ -74,6 +74,7 @@ class GMMOTDA(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        min_component_rows: int = 1,
     ) -> None:
         self.route = route
         self.n_components = n_components
@@ -81,6 +82,7 @@ class GMMOTDA(MixtureClassifier):
         self.class_prior = class_prior
         self.min_std = min_std
         self.n_init = n_init
+        self.min_component_rows = min_component_rows
         self.reg = reg
         self.encoder = encoder
         self.scale = scale

@@ -308,7 +308,7 @@ def std_floor(variances: Sequence[Array], largest: float) -> Array:
     >>> std_floor([np.array([4.0, 0.0])], largest=3.0)
     array([0.2, 0.1])
     """
-    spread = np.sqrt(np.mean(variances, axis=0))
+    spread = np.sqrt(np.mean(np.sort(variances, axis=0), axis=0))  # in any order of the domains
     least = 1e-12 * largest or 1e-6  # all features are constant, or zero
     floor: Array = np.maximum(_FLOOR_SHARE * np.maximum(spread, spread.mean()), least)
     return floor

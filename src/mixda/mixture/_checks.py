@@ -42,6 +42,10 @@ def check_feature_names(given: Iterable[Any] | None, n_features: int) -> tuple[s
     """Return distinct names as strings, one per feature."""
     if given is None:
         return None
+    if not isinstance(given, Iterable):
+        raise MixdaError(
+            f"feature_names must be {n_features} distinct names, one per feature, got {given!r}."
+        )
     names = tuple(str(name) for name in given)
     if len(names) != n_features or len(set(names)) != n_features:
         raise MixdaError(

@@ -29,6 +29,7 @@ from mixda._core.validation import (
 )
 from mixda.mixture._checks import check_feature_names, check_labels, frozen
 from mixda.mixture._density import log_gaussians, normalize_log_rows
+from mixda.mixture._exposure import warn_if_exposed
 from mixda.mixture._sklearn import gaussian_mixture, parameters_from_sklearn
 
 if TYPE_CHECKING:
@@ -314,8 +315,10 @@ class Mixture:
         The file is a NumPy ``.npz`` archive without pickles: ``numpy.load(path)`` opens it. It has
         the arrays `weights`, `means`, `stds` and, for a labeled mixture, `labels` and `classes`.
         The entry `header` is a JSON text: the format and its version, the feature names, `info`,
-        the version of mixda and a SHA-256 checksum.
+        the version of mixda and a SHA-256 checksum. A warning tells if a mean is known to average
+        fewer than 5 rows (``info["smallest_component"]``).
         """
+        warn_if_exposed(self, path)
         header = {"format": FORMAT, "version": FORMAT_VERSION}
         remembered = {"feature_names": self.feature_names, "info": self.info}
         write_archive(path, {**header, **remembered}, self._arrays())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mixda._core.typing import Array
+from mixda.mixture._exposure import SMALLEST_COMPONENT, smallest_component
 from mixda.mixture._mixture import Mixture
 
 SHARES = "class_shares"  # key in `info`: class proportions in the order of the classes
@@ -31,6 +32,9 @@ def pool_mixtures(mixtures: list[Mixture]) -> Mixture:
     )
     labels = [p.labels for p in mixtures]
     info: dict[str, Any] = {} if None in sizes else {"n_samples": int(shares.sum())}
+    counts = [smallest_component(p) for p in mixtures]
+    if None not in counts:
+        info[SMALLEST_COMPONENT] = min(counts)  # type: ignore[type-var]
     if any(SHARES in p.info for p in mixtures):
         info[SHARES] = (shares / shares.sum() @ [class_shares(p) for p in mixtures]).tolist()
     return Mixture(

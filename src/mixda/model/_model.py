@@ -5,7 +5,7 @@ A model consists of rules, mixtures and names. It holds no sample of any domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from mixda._core.validation import Array, check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
-from mixda.mixture import Mixture, frozen, has_gaps
+from mixda.mixture import Mixture, frozen, has_gaps, warn_if_exposed
 from mixda.model._checks import check_dictionary, check_reference
 from mixda.model._display import ModelDisplay
 from mixda.model._domain import Domain
@@ -37,6 +37,7 @@ FORMAT_VERSION = 2
 _SINCE_VERSION_2 = ("imputer", "columns", "reference")
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
+_MAX_SUM_ERROR = 1e-6  # of probabilities
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,8 +46,8 @@ class AdaptedModel(ModelDisplay):
 
     It is made by ``estimator.to_model()`` and predicts what the estimator predicts for the target.
     Its file runs no code when it is opened. It holds mixtures, but no samples. (The mean of a
-    component that was fitted to a single sample is that sample; if that matters, fit fewer
-    components.)
+    component that was fitted to a single sample is that sample: `save` warns if a mean averages
+    fewer than 5 rows, and ``min_component_rows=5`` prevents it.)
 
     Attributes
     ----------
@@ -117,6 +118,8 @@ class AdaptedModel(ModelDisplay):
     reference: Reference | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.feature_names, Iterable):
+            raise MixdaError(f"feature_names must be names, got {self.feature_names!r}.")
         names = tuple(str(name) for name in self.feature_names)
         if len(set(names)) != len(names) or not names:
             raise MixdaError(f"feature_names must be different names, got {names!r}.")
@@ -154,7 +157,9 @@ class AdaptedModel(ModelDisplay):
         X = self.samples(X)
         if has_gaps(X) and not _integrates_gaps(self.rule):
             X = self.gap_mixture().impute(X)
-        return _in_batches(self.rule, X)
+        proba = _in_batches(self.rule, X)
+        _check_proba(proba)
+        return proba
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); `X` as in `predict_proba`."""
@@ -315,8 +320,10 @@ class AdaptedModel(ModelDisplay):
 
         The file is a NumPy ``.npz`` archive without pickles: the arrays of all parts, named by
         their place (``target.mixture.means``), and `header`, a JSON text with everything else and
-        a SHA-256 checksum. It holds no samples.
+        a SHA-256 checksum. A warning tells if a mean averages fewer than 5 rows.
         """
+        for domain in (*self.sources, self.target):
+            warn_if_exposed(domain.mixture, path, f"domain {domain.name!r}")
         tree, arrays = pack(replace(self, trust=None), _KINDS)
         if self.trust is not None:
             tree["fields"]["trust"] = {"json": self.trust.to_json()}
@@ -379,15 +386,20 @@ class AdaptedModel(ModelDisplay):
 
     def _check_parts(self) -> None:
         """Reject parts that do not fit together, before a prediction fails."""
-        rows = np.zeros((1, len(self.feature_names)))
+        if len(np.unique(self.classes)) != len(self.classes):
+            raise MixdaError(f"classes must be distinct names, got {self.classes.tolist()!r}.")
+        d = len(self.feature_names)
+        rows = np.vstack([np.zeros((1, d)), np.random.default_rng(0).normal(size=(3, d))])
         with np.errstate(all="ignore"):
             proba = self.rule(rows)
             encoded = rows if self.encoder is None else self.encoder(rows)
-        if proba.shape != (1, len(self.classes)) or not np.isfinite(proba).all():
+        if proba.shape != (len(rows), len(self.classes)) or not np.isfinite(proba).all():
             raise MixdaError(
-                f"rule must map one row of {rows.shape[1]} features to the probabilities of "
-                f"{len(self.classes)} classes, got an array of shape {proba.shape}."
+                f"rule must map rows of {d} features to the probabilities of "
+                f"{len(self.classes)} classes, got {len(rows)} rows and an array of shape "
+                f"{proba.shape}."
             )
+        _check_proba(proba)
         domains = (*self.sources, self.target)
         atoms = () if self.dictionary is None else self.dictionary.atoms
         adapted = () if self.labeled_target is None else (self.labeled_target,)
@@ -441,9 +453,10 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n_features))
 
 
-_KINDS = (*RULES, Mixture, Dictionary, History, Domain, Column, Columns, AdaptedModel)
-
-_KINDS = (*RULES, Mixture, Dictionary, History, Domain, Reference, AdaptedModel)
+_KINDS = (
+    *(*RULES, Mixture, Dictionary, History, Domain),
+    *(Reference, Column, Columns, AdaptedModel),
+)
 
 
 def _renamed(tree: Any) -> Any:
@@ -477,3 +490,13 @@ def _integrates_gaps(rule: Rule) -> bool:
 def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:
     starts = range(0, len(X), _ROWS_PER_BATCH)
     return np.concatenate([function(X[i : i + _ROWS_PER_BATCH]) for i in starts])
+
+
+def _check_proba(proba: Array) -> None:
+    """Reject what a forged rule returns; those of mixda return probabilities by construction."""
+    total = proba.sum(axis=1)
+    if (proba < 0).any() or (np.abs(total - 1.0) > _MAX_SUM_ERROR).any():
+        raise MixdaError(
+            "rule must return probabilities, which are non-negative and sum to one; got a minimum "
+            f"of {proba.min():.6g} and sums from {total.min():.6g} to {total.max():.6g}."
+        )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._core.archive import check_npz
 from mixda._core.errors import MixdaError
 from mixda.tables._file import TableFile, check_column_names, pyarrow
 
@@ -72,6 +73,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
         if path.suffix.lower() == ".npy":
             return {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
+        check_npz(path)
         with np.load(path, allow_pickle=False) as archive:
             names = [name for name in ("X", "y", "d", "feature_names") if name in archive]
             return {name: _load_array(path, archive, name) for name in names}

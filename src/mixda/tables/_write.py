@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from mixda._core.atomic import replacing
+from mixda._core.atomic import check_output, replacing
 from mixda._core.errors import MixdaError
 from mixda.tables._file import pyarrow
 
@@ -66,8 +66,7 @@ def check_writable(path: Path) -> None:
     """Check the suffix and the folder of an output file before any work is done."""
     if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
         raise MixdaError(f"{path} must end in .csv or .parquet, which sets the format.")
-    if not path.parent.is_dir():
-        raise MixdaError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    check_output(path)
 
 
 def _record_batch(batch: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import check_choice, check_random_state
+from mixda._core.validation import check_choice, check_positive_int, check_random_state
 from mixda.estimators import COMMANDS
-from mixda.mixture import Mixture
+from mixda.mixture import MIN_COMPONENT_ROWS, Mixture, smallest_component
 from mixda.model import AdaptedModel
 from mixda.tables import PathArgument, Samples, one_kind_of_classes
 from mixda.workflow._check import stored_checks, warn_about
@@ -36,6 +36,8 @@ def adapt_files(
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     missing: str = "mixture",
+    min_component_rows: int = MIN_COMPONENT_ROWS,
+    allow_exposed_rows: bool = False,
     ordinal: Mapping[str, Sequence[str]] | None = None,
     rename_labels: Mapping[str, str] | None = None,
     force: bool = False,
@@ -49,7 +51,8 @@ def adapt_files(
     """Adapt labeled sources to an unlabeled target; each is a data file or a ``.gmm`` file.
 
     With data files for all domains, the model is that of the estimator fitted to the same arrays:
-    ``GMMDaDiL(random_state=seed).fit(X, y, sample_domain)`` for ``method="dadil"``.
+    ``GMMDaDiL(min_component_rows=5, random_state=seed).fit(X, y, sample_domain)`` for
+    ``method="dadil"``.
 
     Parameters
     ----------
@@ -84,6 +87,11 @@ def adapt_files(
     scale : {"auto", "domain", "sources", None}
         Standardize each domain by its own moments, all by those of the sources, or not at all.
         "auto" is "sources".
+    min_component_rows : int
+        For the methods over mixtures, `min_component_rows` of the estimator: components are
+        merged until the mean of each averages at least this many rows.
+    allow_exposed_rows : bool
+        Accept classes of fewer rows, or of equal rows, instead of raising an error.
     options : dict, optional
         Other parameters of the estimator.
     seed : int
@@ -105,11 +113,11 @@ def adapt_files(
     >>> from mixda.workflow import adapt_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name, shift in (("lab", 0.0), ("plant", 1.0)):
-    ...         X, y = shift + np.array([[0.0], [1.0], [8.0], [9.0]]), [0, 0, 1, 1]
+    ...         X, y = shift + np.arange(20.0)[:, None] ** 1.1, np.repeat([0, 1], 10)
     ...         np.savez(pathlib.Path(folder, f"{name}.npz"), X=X, y=y)
     ...     sources, target = [f"{folder}/lab.npz"], f"{folder}/plant.npz"
     ...     model = adapt_files(sources, target, "y", method="wbt", components=1)
-    >>> model.predict([[1.5], [9.5]])
+    >>> model.predict([[1.5], [19.5]])
     array([0, 1])
     """
     check_choice(method, "method", tuple(COMMANDS))
@@ -141,6 +149,7 @@ def adapt_files(
         scale=scale,
         components=components,
         target_components=target_components,
+        min_component_rows=check_positive_int(min_component_rows, "min_component_rows"),
         seed=seed,
         checkpoint=checkpoint,
         verbose=verbose,
@@ -149,6 +158,8 @@ def adapt_files(
         warn_about(checks)
     names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
+    if not allow_exposed_rows and hasattr(estimator, "min_component_rows"):
+        _check_exposed(model, min_component_rows)
     if names is not None:
         model = replace(model, feature_names=tuple(names))
     if not isinstance(inputs.target, Mixture):
@@ -158,6 +169,19 @@ def adapt_files(
         columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,
         settings={**model.settings, **stored_checks(checks)},
     )
+
+
+def _check_exposed(model: AdaptedModel, min_rows: int) -> None:
+    """Refuse a model whose file would expose rows: a domain or one of its classes is too small."""
+    for domain in (*model.sources, model.target):
+        count = smallest_component(domain.mixture)
+        if count is not None and count < min_rows:
+            raise MixdaError(
+                f"a component of domain {domain.name!r} averages {count:g} row(s), which the model "
+                f"would expose, because a class has fewer than min_component_rows={min_rows} "
+                "different rows (--min-rows-per-component). Add rows, leave the class out, or "
+                "allow it with allow_exposed_rows=True (--allow-exposed-rows)."
+            )
 
 
 def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:

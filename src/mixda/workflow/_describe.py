@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mixda.mixture import Mixture
+from mixda.mixture import Mixture, smallest_component
 from mixda.model import AdaptedModel, load
 from mixda.tables import open_table
 from mixda.transport import mw2
@@ -85,9 +85,15 @@ def _describe_mixture(mixture: Mixture) -> dict[str, Any]:
         "name": mixture.info.get("name"),
         "rows": mixture.info.get("n_samples"),
         "components": mixture.n_components,
+        "smallest component": _smallest(mixture),
         "features": mixture.n_features if names is None else list(names),
         "classes": None if classes is None else [str(name) for name in classes],
     }
+
+
+def _smallest(mixture: Mixture) -> str | None:
+    count = smallest_component(mixture)
+    return None if count is None else f"averages {count:g} row(s)"
 
 
 def _describe_table(path: str | Path) -> dict[str, Any]:

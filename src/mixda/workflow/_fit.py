@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from mixda._core.atomic import check_output
 from mixda._core.errors import MixdaError
-from mixda._core.text import listed
 from mixda._core.validation import check_choice, check_random_state
 from mixda.checks import CheckReport, Request, choose_columns, read_frames
 from mixda.chunks import ChunkSource, from_files
 from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture, units_of
-from mixda.mixture import Mixture
+from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.tables import (
     PathArgument,
     Samples,
@@ -45,6 +44,8 @@ def fit_files(
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     missing: str = "mixture",
+    min_component_rows: int = MIN_COMPONENT_ROWS,
+    allow_exposed_rows: bool = False,
     seed: int = 0,
     n_jobs: int | None = None,
     client: Any = None,
@@ -71,6 +72,12 @@ def fit_files(
     missing : {"mixture", "drop", "error"}
         Keep rows with missing values, whose gaps are integrated out, leave them out, or raise an
         error.
+    min_component_rows : int
+        Components are merged until the mean of each averages at least this many rows, so that no
+        mean is a row; see `mixda.fit_mixture`. ``info["smallest_component"]`` tells the smallest
+        number.
+    allow_exposed_rows : bool
+        Accept classes and domains of fewer rows, or of equal rows, instead of raising an error.
     seed : int
     n_jobs, client
         Where to fit, see `mixda.fit_mixture`. With one of them, with `resume`, or if the files are
@@ -93,8 +100,9 @@ def fit_files(
     >>> from mixda.workflow import fit_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "lab.csv")
-    ...     _ = path.write_text("speed,state\n1.0,ok\n1.5,ok\n7.0,worn\n7.5,worn\n")
-    ...     fit_files(path, label="state", components=1)
+    ...     rows = [f"{k**1.5},{'ok' if k < 8 else 'worn'}" for k in range(16)]
+    ...     _ = path.write_text("\n".join(["speed,state", *rows]))
+    ...     fit_files(path, label="state")
     {'lab': Mixture(n_components=2, n_features=1, classes=['ok', 'worn'])}
     """
     check_random_state(seed)
@@ -105,20 +113,20 @@ def fit_files(
     request = Request((label,) if label else (), domain, columns, drop)
     chosen = _choose_columns(name, table, request)
     columns = [] if chosen.encoding is None else list(chosen.encoding.names)
+    privacy = {"min_component_rows": min_component_rows, "allow_exposed_rows": allow_exposed_rows}
     if n_jobs is not None or client is not None or resume or _is_large(table):
         if checkpoint is not None and not resume:
             Path(checkpoint).unlink(missing_ok=True)
         source = from_files(paths, label, domain, columns=columns, missing=missing)
         where = {"n_jobs": n_jobs, "client": client, "checkpoint": checkpoint}
-        mixtures = _fit_chunks(source, name, components, seed, verbose, **where)
+        mixtures = _fit_chunks(source, name, components, seed, verbose, **privacy, **where)
         _note_dropped_rows(table, mixtures)
         warn_about(chosen)
         return mixtures
     samples = table.read(columns, label, domain, missing=missing)
     check_samples([samples], label)
-    _note_rare_classes(samples, components)
     mixtures = {
-        name: _fit_domain(name, part, components, seed, verbose)
+        name: _fit_domain(name, part, components, seed, verbose, **privacy)
         for name, part in split_domains(samples, name).items()
     }
     warn_about(chosen)
@@ -149,8 +157,7 @@ def output_paths(path: PathArgument, domains: Sequence[str], suffix: str = ".gmm
     path = Path(path)
     if path.suffix.lower() != suffix:
         raise MixdaError(f"the output {path} must end in {suffix}.")
-    if path.is_dir() or not path.parent.is_dir():
-        raise MixdaError(f"{path} cannot be written: {path.parent} is not a folder.")
+    check_output(path)
     if list(domains) == [""]:
         return [path]
     name = path.name if "{domain}" in path.name else f"{path.stem}-{{domain}}{path.suffix}"
@@ -175,26 +182,9 @@ def _note_dropped_rows(table: Table, mixtures: dict[str, Mixture]) -> None:
         note_dropped({str(table.files[0]) + " …" * (len(table.files) > 1): n_dropped})
 
 
-def _note_rare_classes(samples: Samples, components: int | str | None) -> None:
-    """Warn about classes with so few rows that the means of their components are these rows."""
-    per_class = _COMPONENTS_PER_CLASS if components is None else components
-    if samples.y is None or isinstance(per_class, str):
-        return
-    domain = np.zeros(len(samples.y)) if samples.domain is None else samples.domain
-    rare = []
-    for name in np.unique(samples.y):
-        counts = np.unique(domain[samples.y == name], return_counts=True)[1]
-        rare += [str(name)] * bool((counts <= per_class).any())
-    if rare:
-        warnings.warn(
-            f"class {listed(rare)} has no more rows than components, so the means in its mixture "
-            "expose individual rows; if that matters, ask for fewer components (--components) or "
-            "add rows.",
-            stacklevel=2,
-        )
-
-
-def _fit_domain(name: str, samples: Samples, components: Any, seed: int, verbose: bool) -> Mixture:
+def _fit_domain(
+    name: str, samples: Samples, components: Any, seed: int, verbose: bool, **privacy: Any
+) -> Mixture:
     """Fit a mixture in raw units; features of very different units are standardized meanwhile.
 
     An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
@@ -208,16 +198,18 @@ def _fit_domain(name: str, samples: Samples, components: Any, seed: int, verbose
         if components is None:
             enough = max(1, len(X) // _ROWS_PER_COMPONENT)
             components = min(_MAX_UNLABELED_COMPONENTS, enough)
-        mixture = fit_mixture(Z, components, random_state=rng, verbose=verbose)
+        mixture = fit_mixture(Z, components, random_state=rng, verbose=verbose, **privacy)
     else:
         components = _COMPONENTS_PER_CLASS if components is None else components
-        mixture = fit_labeled_mixture(Z, samples.y, components, random_state=rng, verbose=verbose)
+        mixture = fit_labeled_mixture(
+            Z, samples.y, components, random_state=rng, verbose=verbose, **privacy
+        )
     return replace(
         mixture,
         means=mixture.means * unit + mean,
         stds=mixture.stds * unit,
         feature_names=samples.feature_names,
-        info={"name": name, "n_samples": len(X), "preprocessing": []},
+        info={**mixture.info, "name": name, "preprocessing": []},
     )
 
 

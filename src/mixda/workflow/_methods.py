@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _OWN_OPTIONS = {
     "n_components": "components (--components)",
     "target_components": "target_components (--target-components)",
+    "min_component_rows": "min_component_rows (--min-rows-per-component)",
     "encoder": "encoder (--encoder)",
     "scale": "scale (--scale)",
     "random_state": "seed (--seed)",
@@ -32,6 +33,7 @@ def make_estimator(
     scale: str | None,
     components: int | str | None,
     target_components: int | str | None,
+    min_component_rows: int,
     seed: int,
     checkpoint: PathArgument | None,
     verbose: bool,
@@ -59,6 +61,7 @@ def make_estimator(
         "scale": scale,
         "n_components": components,
         "target_components": target_components,
+        "min_component_rows": min_component_rows,
         "random_state": seed,
         "checkpoint": checkpoint,
         "verbose": verbose,

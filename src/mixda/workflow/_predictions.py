@@ -49,6 +49,7 @@ def predict_file(
     keep: Sequence[str] = (),
     missing: str = "mixture",
     rows: int = 65_536,
+    safe_csv: bool = False,
     on_rows: Callable[[int, int | None], None] | None = None,
 ) -> Prediction:
     """Classify the rows of a table, batch by batch, and write a csv or parquet file.
@@ -70,6 +71,9 @@ def predict_file(
         handle gaps.
     rows : int
         Rows per batch.
+    safe_csv : bool
+        In a csv file, put an apostrophe before text that a spreadsheet would run as a formula: text
+        that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not a number.
     on_rows : callable, optional
         Called after each batch with the number of rows done and the total, if known.
 
@@ -99,7 +103,7 @@ def predict_file(
             written = next(copies) if reread else batch
             kept = {name: written.record.column(name) for name in keep}
             record, counts = _predicted_rows(model, batch.encoded(encoding), kept, accepts_gaps)
-            yield record
+            yield _without_formulas(record) if safe_csv and output.suffix == ".csv" else record
             tally[:] += counts
             if on_rows is not None:
                 on_rows(int(tally[0]), table.n_rows)
@@ -155,6 +159,30 @@ def _owners(model: AdaptedModel) -> list[str]:
     if model.columns is None:
         return list(model.feature_names)
     return [column.name for column in model.columns.columns for _ in column.feature_names]
+
+
+def _without_formulas(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Put an apostrophe before names and text cells that a spreadsheet would run as formulas."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    safe = {}
+    for name, values in columns.items():
+        values = pyarrow.array(values) if isinstance(values, np.ndarray) else values
+        if pyarrow.types.is_string(values.type) or pyarrow.types.is_large_string(values.type):
+            quoted = pc.binary_join_element_wise("'", values, "")
+            values = pc.if_else(pc.fill_null(_is_formula(values), False), quoted, values)
+        key = pyarrow.array([name])
+        safe[f"'{name}" if _is_formula(key)[0].as_py() else name] = values
+    return safe
+
+
+def _is_formula(values: Any) -> Any:
+    import pyarrow.compute as pc
+
+    starts = pc.match_substring_regex(values, r"^[=+\-@\t\r]")
+    number = pc.match_substring_regex(values, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+    return pc.and_(starts, pc.invert(number))
 
 
 def _masked(values: NDArray[Any], usable: NDArray[np.bool_]) -> Any:
