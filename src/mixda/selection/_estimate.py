@@ -31,7 +31,7 @@ _FOLD_SPREAD = 0.5  # of the standard deviation between left-out sources
 _SHARE_DIFFERENCE = 0.25  # of the difference of class shares
 _FULL_SKILL = 0.2  # of the entropy explained, from which on ATC has its full weight
 _ATC_WEIGHT = 0.5
-_LABELED_ROWS = 60  # that the estimate counts for: an error of 5 points is that of 60 rows
+_LABELED_ROWS = 15  # that the estimate counts for beside labeled target rows
 
 
 @dataclass(frozen=True)
