@@ -113,6 +113,3 @@ def cache_until_done(folder: PathArgument) -> Iterator[Path]:
             sweep_leftovers(folder)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-
-
-open_kept, keeping = open_cache_folder, cache_until_done  # former names

@@ -11,6 +11,4 @@ from mixda.dictionary._optimizers import coordinate_gradient as coordinate_gradi
 from mixda.dictionary._quadratic import project_simplex as project_simplex
 from mixda.dictionary._state import State as State
 
-kept_dictionary = dictionary_checkpoint  # former name
-
 __all__ = ["Dictionary", "History", "learn_dictionary"]

@@ -5,7 +5,4 @@ from mixda.em._fit import fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.em._kmeans import canonical_order as canonical_order
 from mixda.em._search import feature_units as feature_units
 
-kept_mixture = cached_mixture  # previous names
-units_of = feature_units
-
 __all__ = ["fit_domains", "fit_labeled_mixture", "fit_mixture"]

@@ -14,8 +14,8 @@ from mixda._core.atomic import check_output
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_choice, check_random_state
 from mixda.checks import CheckReport, Request, choose_columns, read_frames
-from mixda.chunks import ChunkSource, from_files
-from mixda.em import fit_domains, fit_labeled_mixture, fit_mixture, units_of
+from mixda.chunks import RowSource, from_files
+from mixda.em import feature_units, fit_domains, fit_labeled_mixture, fit_mixture
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.tables import (
     PathArgument,
@@ -190,7 +190,7 @@ def _fit_domain(
     An affine map of an axis-aligned mixture is one, so nothing is lost on the way back.
     """
     X = samples.X
-    unit = units_of(np.nanstd(X, axis=0), np.nanmax(np.abs(X), axis=0), "auto")
+    unit = feature_units(np.nanstd(X, axis=0), np.nanmax(np.abs(X), axis=0), "auto")
     mean = np.nanmean(X, axis=0) if (unit != 1.0).any() else np.zeros(X.shape[1])
     Z = (X - mean) / unit
     rng = check_random_state(seed)
@@ -214,7 +214,7 @@ def _fit_domain(
 
 
 def _fit_chunks(
-    source: ChunkSource, name: str, components: Any, seed: int, verbose: bool, **options: Any
+    source: RowSource, name: str, components: Any, seed: int, verbose: bool, **options: Any
 ) -> dict[str, Mixture]:
     """Fit the mixtures of `_fit_domain` to data of any size, those of all domains at once."""
     default = _COMPONENTS_PER_CLASS if source.has_label else _MAX_UNLABELED_COMPONENTS
