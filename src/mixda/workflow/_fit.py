@@ -100,7 +100,7 @@ def fit_files(
     >>> from mixda.workflow import fit_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "lab.csv")
-    ...     rows = [f"{k**1.5},{'ok' if k < 8 else 'worn'}" for k in range(16)]
+    ...     rows = [f"{k ^ 1},{'ok' if k < 8 else 'worn'}" for k in range(16)]
     ...     _ = path.write_text("\n".join(["speed,state", *rows]))
     ...     fit_files(path, label="state")
     {'lab': Mixture(n_components=2, n_features=1, classes=['ok', 'worn'])}
