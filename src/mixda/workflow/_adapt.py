@@ -113,11 +113,11 @@ def adapt_files(
     >>> from mixda.workflow import adapt_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name, shift in (("lab", 0.0), ("plant", 1.0)):
-    ...         X, y = shift + np.array([[(k ^ 1) ** 1.1] for k in range(20)]), np.repeat([0, 1], 10)
+    ...         X, y = shift + np.array([[(k ^ 1) / 2] for k in range(20)]), np.repeat([0, 1], 10)
     ...         np.savez(pathlib.Path(folder, f"{name}.npz"), X=X, y=y)
     ...     sources, target = [f"{folder}/lab.npz"], f"{folder}/plant.npz"
     ...     model = adapt_files(sources, target, "y", method="wbt", components=1)
-    >>> model.predict([[1.5], [19.5]])
+    >>> model.predict([[1.5], [9.5]])
     array([0, 1])
     """
     check_choice(method, "method", tuple(COMMANDS))
