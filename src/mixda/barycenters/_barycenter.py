@@ -113,7 +113,7 @@ def barycenter(
     >>> q = Mixture([0.5, 0.5], [[9.0], [2.0]], [[3.0], [3.0]], [[0, 1], [1, 0]])
     >>> b = barycenter([p, q]).mixture
     >>> b.means.ravel(), b.stds.ravel(), b.labels.argmax(axis=1)
-    (array([1. , 8.5]), array([2., 2.]), array([0, 1]))
+    (array([8.5, 1. ]), array([2., 2.]), array([1, 0]))
     """
     mixtures = list(mixtures)
     if not mixtures:

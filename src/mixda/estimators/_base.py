@@ -47,7 +47,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """Base class of all estimators, which learn a classifier of the target from labeled sources.
 
     `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id; a negative id
-    is the target. Several negative ids are several targets, which are rejected. Target rows of `y`
+    is the target. Several negative ids are taken as one target, with a warning. Target rows of `y`
     are dropped before anything reads them. Without `sample_domain`, all rows of `fit` form one
     source without a target, and all rows of `predict` belong to the target.
 
@@ -359,16 +359,16 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         is_source, targets = ids >= 0, np.unique(ids[ids < 0])
         if not given and self._needs_target:
             _check_forgotten_domains(type(self).__name__, y)
-        if len(targets) > 1:
-            raise MixdaError(
-                f"sample_domain names {len(targets)} targets ({', '.join(map(str, targets))}), but "
-                "an estimator adapts to one; fit one estimator per target, or give rows of the "
-                "same target the same negative id."
-            )
         if not is_source.any():
             raise MixdaError(
                 "sample_domain has no source (all ids are negative); give labeled source rows an "
                 "id of at least 0."
+            )
+        if len(targets) > 1:
+            warnings.warn(
+                f"sample_domain names {len(targets)} targets ({', '.join(map(str, targets))}), "
+                "which are taken as one; fit one estimator per target if they differ.",
+                stacklevel=4,
             )
         if self._needs_target and given and is_source.all():
             raise MixdaError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +68,7 @@ def decide(
     usual: Array,
     labeled: Sequence[Fold],
     seed: int,
+    only_proportions: Callable[[], bool] = lambda: False,
 ) -> Verdict:
     """Weigh the members; let the common scale decide alone where class shares differ.
 
@@ -83,6 +84,9 @@ def decide(
     labeled : sequence of Fold
         Labeled target rows, if there are any.
     seed : int
+    only_proportions : callable
+        Whether the target looks like the sources but for its class shares; asked if the common
+        scale sees other shares and the committee does not.
     """
     scores = np.mean(
         [(fold.logs.argmax(axis=2) == fold.truth).mean(axis=1) for fold in folds], axis=0
@@ -98,7 +102,7 @@ def decide(
     weights, judged = fit_weights([*folds, *labeled]), cross_fit(folds)
     difference = unexplained_difference(own_weights, own, logs[common], usual)
     seen = total_variation(hard_shares(combine(weights, logs)), usual)
-    if difference > 0 and seen > _MIN_AGREEMENT * difference:
+    if difference > 0 and (seen > _MIN_AGREEMENT * difference or only_proportions()):
         own_judged = cross_fit(own)
         if own_judged.accuracy > judged.accuracy - _MAX_LOSS:
             weights = np.zeros(len(members))

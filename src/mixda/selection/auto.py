@@ -21,7 +21,7 @@ from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
 from mixda.estimators import GMMDaDiL, MultiSourceClassifier
 from mixda.estimators.utils import Source
-from mixda.model import AdaptedModel, Trust
+from mixda.model import AdaptedModel, Trust, default_names
 from mixda.rules import Pool, Rule
 from mixda.selection._estimate import add_labels, estimate_accuracy, temper
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
@@ -40,7 +40,7 @@ from mixda.selection._verdict import (
     explain,
 )
 from mixda.selection._views import TARGET, make_views, standardization
-from mixda.selection.proportions import diagnose_shift
+from mixda.selection.proportions import ShiftDiagnosis, diagnose_shift
 
 Ids = NDArray[np.int64]
 Codes = NDArray[np.intp]
@@ -50,6 +50,7 @@ _MAX_TRIAL_ROWS = 2_400  # of all sources together in a trial
 _MIN_ROWS = 50  # of each source, however many there are
 _MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
 _PRIOR_LABELS = 30.0  # labeled target rows that all left-out sources count for
+_MAX_DIAGNOSED_ROWS = 500  # of each domain, to tell a shift from other class shares
 _DISPLAY_STEPS = 10
 _MAX_DISPLAYED_FEATURES = 200  # more are reduced for the mixtures that a report shows
 
@@ -300,15 +301,29 @@ class AutoMSDA(MultiSourceClassifier):
             weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
             evidence = [replace(labeled, weight=weight)] if len(labeled.truth) else []
             usual = np.mean(shares, axis=0)
-            return decide(members, list(folds.values()), logs, usual, evidence, self._seed)
-        scale = standardization(np.vstack([X for X, _ in sources]))
-        shift = diagnose_shift(
-            [(scale(X), codes) for X, codes in sources],
-            scale(target),
-            n_classes,
+            return decide(
+                members,
+                list(folds.values()),
+                logs,
+                usual,
+                evidence,
+                self._seed,
+                lambda: self._diagnose(sources, target).only_proportions,
+            )
+        shift = self._diagnose(sources, target)
+        return decide_without_trials(members, shift.skew if shift.only_proportions else 0.0)
+
+    def _diagnose(self, sources: list[Source], target: Array) -> ShiftDiagnosis:
+        """Compare the target with the sources on the common scale, on a few rows of each."""
+        kept = [thin(X, codes, _MAX_DIAGNOSED_ROWS, self._seed) for X, codes in sources]
+        few = [(X[rows], codes[rows]) for (X, codes), rows in zip(sources, kept, strict=True)]
+        scale = standardization(np.vstack([X for X, _ in few]))
+        return diagnose_shift(
+            [(scale(X), codes) for X, codes in few],
+            scale(target[thin(target, None, _MAX_DIAGNOSED_ROWS, self._seed)]),
+            len(self.classes_),
             np.random.default_rng(self._seed),
         )
-        return decide_without_trials(members, shift.skew if shift.only_proportions else 0.0)
 
     def _keep(
         self,
@@ -488,15 +503,18 @@ class AutoMSDA(MultiSourceClassifier):
         AdaptedModel
         """
         self._check_adapted()
-        model = super().to_model(domain_names)
         shown: AdaptedModel = self.display_.to_model()
+        *sources, target = self._domains(domain_names)
+        names = getattr(self, "feature_names_in_", default_names(self.n_features_in_))
         return replace(
-            model,
-            encoder=shown.encoder,
+            shown,
+            feature_names=tuple(names),
+            classes=self.classes_,
+            method=type(self).__name__,
             rule=self.rule_,
-            labeled_target=shown.labeled_target,
-            dictionary=shown.dictionary,
-            plan=shown.plan,
+            sources=tuple(sources),
+            target=target,
             trust=self.trust_,
+            imputer=getattr(self, "imputer_", None),
             settings={**self._settings(), "experts": list(self.weights_)},
         )
