@@ -170,6 +170,14 @@ def test_a_fault_that_trips_the_plant_is_made_weaker(generate, monkeypatch):
         assert file["X"].shape == (1, 120, 34)
 
 
+def test_a_weak_fault_is_still_a_fault(generate):
+    """IDV 6 has magnitude 0.25, which the simulator rounds to 0 unless it is told not to."""
+    path = generate(modes=[1], faults=[0, 6], hours=1, burn_in=0)
+    with np.load(path) as file:
+        assert file["idv_magnitude"].tolist() == [0.0, 0.25]
+        assert not np.array_equal(file["X"][0], file["X"][1])
+
+
 def test_a_plant_that_always_trips_is_given_up(generate, monkeypatch):
     advance = tep_simulation._Plant.advance
     monkeypatch.setattr(

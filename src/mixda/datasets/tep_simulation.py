@@ -25,6 +25,7 @@ SAMPLES_PER_HOUR = 10
 MAGNITUDE_FACTOR = 0.25  # between attempts, if a fault trips the plant
 MAX_ATTEMPTS = 5
 FIRST_MAGNITUDE = {0: 0.0, 6: MAGNITUDE_FACTOR}  # IDV 6 stops the A feed, which trips the plant
+_FRACTIONAL_MAGNITUDES = 0x8F  # tep-studio's default 0x0F rounds magnitudes to 0 or 1
 
 Series = NDArray[np.float32]
 
@@ -188,7 +189,7 @@ class _Plant:
 
         # the simulator's generator multiplies modulo 2³²: an even seed shortens it, 0 stops it
         seed = np.random.SeedSequence([run, mode]).generate_state(1)[0] | 1
-        self.simulator: Any = TennesseeEastmanProcess()
+        self.simulator: Any = TennesseeEastmanProcess(ms_flag=_FRACTIONAL_MAGNITUDES)
         self.controller: Any = RickerMultiLoopController(setpoints=mode_setpoints(f"mode{mode}"))
         self.measurements, _ = self.simulator.reset(mode=f"mode{mode}", seed=float(seed))
         self.controller.reset(self.measurements)
