@@ -111,7 +111,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         Passes over the samples; 0 keeps the initial weights.
     batch_size : int
     learning_rate, weight_decay : float
-        Of Adam. For TEP, the paper uses 70 epochs, batches of 256 and a rate of 1e-4.
+        Of Adam. For TEP, the authors' code uses 70 epochs, batches of 256 and a rate of 1e-4.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
