@@ -140,7 +140,7 @@ def test_generated_runs_have_the_layout_of_the_real_file(generate):
 
 def test_an_interrupted_generation_continues_and_repeats_nothing(generate):
     path = generate()
-    cells = sorted((path.parent / "tep-cells").iterdir())
+    cells = sorted((path.parent / "tep-cells").glob("*_idv*"))
     assert len(cells) == 2
     whole, kept = path.read_bytes(), cells[0].stat().st_mtime_ns
     cells[1].unlink()
@@ -176,6 +176,36 @@ def test_a_weak_fault_is_still_a_fault(generate):
     with np.load(path) as file:
         assert file["idv_magnitude"].tolist() == [0.0, 0.25]
         assert not np.array_equal(file["X"][0], file["X"][1])
+
+
+def test_hours_before_the_fault_are_shared_and_not_simulated_again(generate, monkeypatch):
+    without = load_tep(path=generate()).X.reshape(2, 34, 5)
+    monkeypatch.setattr(tep_simulation, "_simulate", None)  # the burn-in was stored
+    path = generate(before=0.2)
+    with np.load(path) as file:
+        raw = file["X"] * file["sd"] + file["mu"]
+    assert raw.shape == (2, 7, 34)
+    np.testing.assert_array_equal(raw[0, :2], raw[1, :2])
+    assert not np.array_equal(raw[0, 2:], raw[1, 2:])
+    with np.load(generate()) as file:
+        np.testing.assert_array_equal(file["X"].transpose(0, 2, 1), without)
+    with pytest.raises(ValueError, match="before must"):
+        generate(before=0.3)
+
+
+def test_a_fault_without_effect_is_reported(generate, monkeypatch):
+    # the plant's own case, IDV 14 in modes 2 and 5, needs 70 hours: here IDV 7 has no effect
+    advance = tep_simulation._Plant.advance
+    monkeypatch.setattr(
+        tep_simulation._Plant,
+        "advance",
+        lambda plant, hours, fault, magnitude: advance(
+            plant, hours, 0 if fault == 7 else fault, 1.0
+        ),
+    )
+    with pytest.warns(UserWarning, match=r"IDV 7 in mode 1 \(1 of 1 runs\)") as caught:
+        generate(faults=[0, 3, 7])
+    assert "IDV 3" not in str(caught[0].message)
 
 
 def test_a_plant_that_always_trips_is_given_up(generate, monkeypatch):

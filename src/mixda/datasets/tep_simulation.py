@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -17,6 +18,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.validation import check_number, check_positive_int
 from mixda.datasets._npz import read_arrays
+from mixda.datasets.tep import class_name
 
 MODES = (1, 2, 3, 4, 5, 6)
 FAULTS = tuple(range(29))  # 0 is none
@@ -37,6 +39,7 @@ def generate_tep(
     faults: Sequence[int] = FAULTS,
     hours: float = 30.0,
     burn_in: float = 70.0,
+    before: float = 0.0,
     n_jobs: int = 1,
     verbose: bool = True,
 ) -> Path:
@@ -46,9 +49,10 @@ def generate_tep(
     control. From this state, each fault is simulated for `hours`. Requires the `tep` extra
     (``pip install 'mixda[tep]'``).
 
-    Finished runs are stored in the folder ``<name of path>-cells`` next to `path`. An interrupted
-    call can therefore be resumed, and a call with more runs, modes or faults simulates only the new
-    ones.
+    Finished runs are stored in the folder ``<name of path>-cells`` next to `path`, the burn-in of
+    each mode and run once. An interrupted call can therefore be resumed, and a call with more runs,
+    modes, faults or another `before` simulates only what is new. Run 0 of all modes and faults is
+    simulated first, then run 1, and so on.
 
     Parameters
     ----------
@@ -63,8 +67,11 @@ def generate_tep(
     hours : float
         Length of a run, which is sampled every 6 minutes.
     burn_in : float
-        Hours before the fault, which are discarded. Modes 2 and 5 start from the base case, and the
-        controller needs 20 hours to reach the set point of their product mix.
+        Hours before the fault. Modes 2 and 5 start from the base case, and the controller needs
+        20 hours to reach the set point of their product mix.
+    before : float
+        Hours of the burn-in to record in front of each run, at most `burn_in`. By default, a run
+        starts with the fault.
     n_jobs : int
         Number of parallel simulations (joblib); -1 uses all cores.
     verbose : bool
@@ -75,6 +82,12 @@ def generate_tep(
     Path
         `path`. Its arrays are ``X (n, steps, 34)`` in float16, standardized by ``mu (34,)`` and
         ``sd (34,)``; the fault ``y``, the domain ``d``, ``run``, ``idv_magnitude`` and ``doms``.
+
+    Warns
+    -----
+    UserWarning
+        If a fault has no effect: its series equal those of normal operation from the same state.
+        With the default settings, this is the case of IDV 14 in modes 2 and 5.
 
     Notes
     -----
@@ -97,35 +110,53 @@ def generate_tep(
     faults = _check_numbers(faults, "faults", FAULTS)
     hours = check_number(hours, "hours", least=1 / SAMPLES_PER_HOUR)
     burn_in = check_number(burn_in, "burn_in")
+    before = check_number(before, "before", most=burn_in)
     cells = path.with_name(f"{path.stem}-cells")
     if path.suffix != ".npz" or (path.exists() and not cells.is_dir()):
         raise MixdaError(
             f"path must end in .npz and must not be an existing file that generate_tep did not "
             f"write, got {path}."
         )
-    ending = f"{burn_in:g}h_{hours:g}h_tep{_simulator_version()}.npz"
+    version = _simulator_version()
+    ending = f"{burn_in:g}h_{hours:g}h_tep{version}.npz"
     try:
         cells.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MixdaError(f"{cells} cannot be created: {error.strerror}.") from None
 
-    pasts = [(mode, run) for mode in modes for run in range(n_runs)]
-    wanted = {
-        (mode, run): {f: cells / f"mode{mode}_idv{f:02d}_run{run}_{ending}" for f in faults}
-        for mode, run in pasts
-    }
-    missing = {past: _missing(files) for past, files in wanted.items()}
+    branches = [
+        _Branch(
+            mode,
+            run,
+            past=cells / f"mode{mode}_past_run{run}_{burn_in:g}h_tep{version}.npz",
+            files={f: cells / f"mode{mode}_idv{f:02d}_run{run}_{ending}" for f in faults},
+        )
+        for mode in modes
+        for run in range(n_runs)
+    ]
     tasks = [
-        joblib.delayed(_simulate)(*past, files, hours, burn_in)
-        for past, files in missing.items()
-        if files
+        joblib.delayed(_simulate)(branch, missing, hours, burn_in)
+        for branch in sorted(branches, key=lambda branch: branch.run)
+        if (missing := branch.missing()) or (before and not branch.past.exists())
     ]
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     with Progress(max(len(tasks), 1), "simulating", verbose) as progress:
         for done, _ in enumerate(parallel(tasks), start=1):
             progress.update(done)
-    _collect(path, modes, wanted)
+    _collect(path, modes, branches, before)
     return path
+
+
+class _Branch(NamedTuple):
+    """The runs of one mode that share a burn-in, and their files."""
+
+    mode: int
+    run: int
+    past: Path
+    files: dict[int, Path]  # by fault
+
+    def missing(self) -> dict[int, Path]:
+        return {fault: file for fault, file in self.files.items() if not file.exists()}
 
 
 def _check_numbers(values: Sequence[int], name: str, known: tuple[int, ...]) -> tuple[int, ...]:
@@ -147,12 +178,9 @@ def _simulator_version() -> str:
     return str(tep_studio.__version__)
 
 
-def _missing(files: dict[int, Path]) -> dict[int, Path]:
-    return {fault: file for fault, file in files.items() if not file.exists()}
-
-
-def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in: float) -> None:
-    """Simulate the burn-in of a mode and run once, then each fault from there."""
+def _simulate(branch: _Branch, missing: dict[int, Path], hours: float, burn_in: float) -> None:
+    """Simulate the burn-in of a mode and run once, then each missing fault from there."""
+    mode, run = branch.mode, branch.run
     plant = _Plant(mode, run)
     past = plant.advance(burn_in, fault=0, magnitude=0.0)
     if past is None:
@@ -160,8 +188,10 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
             f"The plant trips in mode {mode}, run {run}, before any fault. Change "
             f"burn_in={burn_in}."
         )
+    if not branch.past.exists():
+        _write_cell(branch.past, past, 0.0)
     start = copy.deepcopy(plant.controller), plant.simulator.snapshot(), plant.measurements
-    for fault, file in files.items():
+    for fault, file in missing.items():
         for attempt in range(MAX_ATTEMPTS):
             magnitude = FIRST_MAGNITUDE.get(fault, 1.0) * MAGNITUDE_FACTOR**attempt
             plant.controller = copy.deepcopy(start[0])
@@ -175,9 +205,7 @@ def _simulate(mode: int, run: int, files: dict[int, Path], hours: float, burn_in
                 f"The plant trips in mode {mode}, run {run}, at every magnitude of fault {fault}. "
                 f"Reduce hours={hours} or change burn_in={burn_in}."
             )
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, series=series, magnitude=magnitude)
-        write_atomically(file, buffer.getvalue())
+        _write_cell(file, series, magnitude)
 
 
 class _Plant:
@@ -215,13 +243,15 @@ class _Plant:
         return np.array(rows, dtype=np.float32).reshape(-1, 34)
 
 
-def _collect(
-    path: Path, modes: tuple[int, ...], wanted: dict[tuple[int, int], dict[int, Path]]
-) -> None:
-    rows = [(past, fault) for past, files in wanted.items() for fault in files]
-    labels = np.array([(modes.index(mode), run, fault) for (mode, run), fault in rows])
-    cells = [_read_cell(wanted[past][fault]) for past, fault in rows]
+def _collect(path: Path, modes: tuple[int, ...], branches: list[_Branch], before: float) -> None:
+    cells = [_read_cell(file) for branch in branches for file in branch.files.values()]
+    faults = list(branches[0].files)
+    shape = len(branches), len(faults)
     X = np.array([cell["series"] for cell in cells])
+    _warn_without_effect(X.reshape(*shape, *X.shape[1:]), branches)
+    if n_before := round(before * SAMPLES_PER_HOUR):
+        pasts = np.array([_read_cell(branch.past)["series"][-n_before:] for branch in branches])
+        X = np.concatenate([pasts.repeat(len(faults), axis=0), X], axis=1)
     mu = X.mean(axis=(0, 1), dtype=np.float64)
     sd = X.std(axis=(0, 1), dtype=np.float64)
     constant = ~(X - X[0, 0]).any(axis=(0, 1))
@@ -232,13 +262,36 @@ def _collect(
         X=((X - mu) / sd).astype(np.float16),
         mu=mu.astype(np.float32),
         sd=sd.astype(np.float32),
-        y=labels[:, 2].astype(np.int8),
-        d=labels[:, 0].astype(np.int8),
-        run=labels[:, 1].astype(np.int32),
+        y=np.tile(faults, len(branches)).astype(np.int8),
+        d=np.repeat([modes.index(b.mode) for b in branches], len(faults)).astype(np.int8),
+        run=np.repeat([b.run for b in branches], len(faults)).astype(np.int32),
         idv_magnitude=np.array([cell["magnitude"] for cell in cells]).astype(np.float16),
         doms=np.array([f"mode{mode}" for mode in modes]),
     )
     write_atomically(path, buffer.getvalue())
+
+
+def _warn_without_effect(series: Series, branches: list[_Branch]) -> None:
+    """Warn of faults that equal no fault; `series` is (branches, faults, steps, variables)."""
+    faults = list(branches[0].files)
+    if 0 not in faults:
+        return
+    equal = (series == series[:, [faults.index(0)]]).all(axis=(2, 3))
+    modes = np.array([branch.mode for branch in branches])
+    shown = [
+        f"{class_name(fault)} in mode {mode} ({count} of {(modes == mode).sum()} runs)"
+        for column, fault in enumerate(faults)
+        for mode in np.unique(modes)
+        if fault and (count := equal[modes == mode, column].sum())
+    ]
+    if shown:
+        warnings.warn(f"Faults equal to normal operation: {', '.join(shown)}.", stacklevel=4)
+
+
+def _write_cell(file: Path, series: Series, magnitude: float) -> None:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, series=series, magnitude=magnitude)
+    write_atomically(file, buffer.getvalue())
 
 
 def _read_cell(file: Path) -> dict[str, NDArray[Any]]:
