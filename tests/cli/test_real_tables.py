@@ -95,6 +95,18 @@ def test_model_reads_raw_tables(files, tmp_path, capsys):
     assert info["left out"]["day"] == "it is a timestamp"
 
 
+def test_commands_after_adapt_read_raw_tables(files, tmp_path, capsys):
+    accuracy(files(junk), tmp_path)
+    model, rows = str(tmp_path / "m.mixda"), str(tmp_path / "t.csv")
+    capsys.readouterr()
+    assert run(["monitor", model, rows, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_rows"] == 90  # gaps and categories cost none
+    assert run(["explain", model, rows, "--row", "3", "--json"]) == 0
+    features = {part["feature"] for part in json.loads(capsys.readouterr().out)["contributions"]}
+    assert "machine=M1" in features
+    assert run(["update", model, rows, "-q", "-o", str(tmp_path / "u.mixda")]) == 0
+
+
 def test_gaps_cost_no_rows(files, tmp_path):
     def gaps(frame, name):
         rng = np.random.default_rng(ord(name))

@@ -52,6 +52,19 @@ def test_contributions_add_up(models, name):
         assert sorted(part.feature for part in why.contributions) == sorted(model.feature_names)
 
 
+@pytest.mark.parametrize("name", ["map", "product"])
+def test_missing_values(models, name):
+    model = models[name]
+    x = draw(1, [0.0, 0.0, 0.0, 6.0])[0][0]
+    x[1] = np.nan
+    why = model.explain(x)
+    first, second = np.sort(model.predict_proba(x[None])[0])[::-1][:2]
+    assert why.log_odds == pytest.approx(np.log(first / second), rel=1e-6)
+    missing = next(part for part in why.to_json()["contributions"] if part["value"] is None)
+    assert missing["feature"] == "x1"
+    assert (missing["log_odds"] == 0) == (name == "map")  # integrated out there
+
+
 def test_mixtures_are_exact(models):
     assert models["map"].explain(draw(1, 0.0)[0]).method == "exact"
     assert models["product"].explain(draw(1, 0.0)[0]).method == "shapley"

@@ -55,7 +55,10 @@ def explain(
     why = explain_file(loaded, data, row or 1, against)
     title = f"{why.label} ({why.probability:.1%}) rather than {why.against}"
     parts: list[tuple[str, float | None, float]]
-    parts = [(c.feature, c.value, c.log_odds) for c in why.contributions[:_MAX_COLUMNS_SHOWN]]
+    parts = [
+        (c.feature, None if c.value != c.value else c.value, c.log_odds)
+        for c in why.contributions[:_MAX_COLUMNS_SHOWN]
+    ]
     rest = sum(c.log_odds for c in why.contributions[_MAX_COLUMNS_SHOWN:])
     parts += [("other features", None, rest)] if len(why.contributions) > len(parts) else []
     parts += [("baseline", None, why.baseline), ("total", None, why.log_odds)]

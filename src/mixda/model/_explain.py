@@ -29,7 +29,7 @@ class Contribution:
     ----------
     feature : str
     value : float
-        Of the row, in the units of the user.
+        Of the row, in the units of the user; NaN if it is missing.
     log_odds : float
         Positive if the value speaks for the class.
     """
@@ -95,8 +95,11 @@ class Explanation:
     method: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values."""
-        return asdict(self)
+        """Return all fields as JSON values; a missing value is None."""
+        values = asdict(self)
+        for part in values["contributions"]:
+            part["value"] = None if np.isnan(part["value"]) else part["value"]
+        return values
 
     def __str__(self) -> str:
         shown = ", ".join(f"{c.feature} ({c.log_odds:+.2g})" for c in self.contributions[:5])
@@ -130,11 +133,12 @@ class Shift:
 
 def explain_row(model: Any, X: Array, against: Any = None) -> Explanation:
     """Explain one row, shape (1, d); see `AdaptedModel.explain`."""
-    proba = model.rule(X)[0]
+    filled = model.impute(X)
+    proba = model.predict_proba(X)[0]
     c = int(proba.argmax())
     a = _other_class(model.classes, proba, c, against)
     exact = _exact(model.rule, X, c, a)
-    baseline, parts = _shapley(model, X, c, a) if exact is None else exact
+    baseline, parts = _shapley(model, filled, c, a) if exact is None else exact
     order = np.argsort(-np.abs(parts), kind="stable")
     names = model.feature_names
     contributions = [Contribution(names[j], float(X[0, j]), float(parts[j])) for j in order]
@@ -145,8 +149,8 @@ def explain_row(model: Any, X: Array, against: Any = None) -> Explanation:
         log_odds=float(baseline + parts.sum()),
         baseline=float(baseline),
         contributions=tuple(contributions),
-        neighbors=_neighbors(model, X if model.encoder is None else model.encoder(X)),
-        outlier=bool(model.outliers(X)[0]),
+        neighbors=_neighbors(model, filled if model.encoder is None else model.encoder(filled)),
+        outlier=bool(model.outliers(filled)[0]),
         method="shapley" if exact is None else "exact",
     )
 
@@ -173,6 +177,7 @@ def _exact(rule: Rule, X: Array, c: int, a: int) -> tuple[float, Array] | None:
     mixture, z = last.mixture, Chain(tuple(scalings))(X)
     standardized = (z - mixture.means) / mixture.stds
     log_densities = -0.5 * (standardized**2 + _LOG_2PI) - np.log(mixture.stds)
+    log_densities[:, np.isnan(X[0])] = 0.0  # missing values are integrated out
     baseline, parts = 0.0, np.zeros(X.shape[1])
     for sign, place in ((1.0, c), (-1.0, a)):
         weights = mixture.weights * np.asarray(mixture.labels)[:, place]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mixda._core.errors import MixdaError
-from mixda._core.typing import Array
 from mixda._core.validation import check_positive_int
 from mixda.model import AdaptedModel, Explanation
 from mixda.monitoring import Drift, monitor, update
-from mixda.tables import PathArgument, note_dropped, open_table
-
-Paths = PathArgument | Sequence[PathArgument]
+from mixda.tables import open_table
+from mixda.workflow._rows import Paths, encoding_of, read_rows
 
 
 def monitor_file(
@@ -23,7 +19,8 @@ def monitor_file(
     ----------
     model : AdaptedModel
     paths : path, pattern, folder, or a sequence of these
-        New rows. Rows with missing values are left out.
+        New rows. Missing values are filled, see `AdaptedModel.gap_mixture`; rows are left out if
+        the model cannot fill them.
     reference : as `paths`, optional
         The rows that the model was adapted to, if the model does not hold a summary of them.
     level : float
@@ -32,8 +29,8 @@ def monitor_file(
     -------
     Drift
     """
-    old = None if reference is None else _rows(model, reference)
-    return monitor(model, _rows(model, paths), reference=old, level=level)
+    old = None if reference is None else read_rows(model, reference).X
+    return monitor(model, read_rows(model, paths).X, reference=old, level=level)
 
 
 def explain_file(
@@ -42,9 +39,10 @@ def explain_file(
     """Explain one row of files, counted from 1; see `mixda.AdaptedModel.explain`."""
     row = check_positive_int(row, "row")
     n_before = 0
-    names = list(model.feature_names)
-    for batch in open_table(paths).batches(names):
-        X = batch.matrix(names)
+    table, encoding = open_table(paths), encoding_of(model)
+    table.check_encoding(encoding)
+    for batch in table.batches(encoding.names, as_written=encoding.text_names):
+        X = batch.encoded(encoding)
         if row <= n_before + len(X):
             return model.explain(X[row - n_before - 1], against)
         n_before += len(X)
@@ -55,10 +53,4 @@ def update_file(
     model: AdaptedModel, paths: Paths, *, share: float = 1.0, seed: int = 0
 ) -> AdaptedModel:
     """Adapt a model further with the rows of files, see `mixda.monitoring.update`."""
-    return update(model, _rows(model, paths), share=share, random_state=seed)
-
-
-def _rows(model: AdaptedModel, paths: Paths) -> Array:
-    samples = open_table(paths).read(list(model.feature_names), missing="drop")
-    note_dropped(samples.dropped)
-    return samples.X
+    return update(model, read_rows(model, paths).X, share=share, random_state=seed)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array, check_choice
 from mixda.model import AdaptedModel
-from mixda.tables import Columns, PathArgument, check_writable, open_table, write_table
+from mixda.tables import PathArgument, check_writable, open_table, write_table
+from mixda.workflow._rows import encoding_of
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def predict_file(
     table = open_table(paths)
     if any(file.resolve() == output.resolve() for file in table.files):
         raise MixdaError(f"{output} is the file to predict; choose another name for the output.")
-    encoding = model.columns or Columns.of_numbers(model.feature_names)
+    encoding = encoding_of(model)
     table.check_encoding(encoding)
     features, text = encoding.names, encoding.text_names
     _check_kept(keep, _output_columns(model))
