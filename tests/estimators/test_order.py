@@ -6,14 +6,22 @@ import pytest
 import mixda
 from mixda import fit_labeled_mixture, fit_mixture
 from mixda.datasets import make_toy
+from mixda.estimators import CanonicalOrder, log_linear_pool
+from mixda.rules import Linear
 
 TASK = make_toy(60, separation=2.5, target_shift=(-2.0, 1.0), random_state=3).as_task()
-METHODS = [mixda.GMMWBT, mixda.GMMOTDA, mixda.GMMDaDiL]
+METHODS = {
+    mixda.GMMWBT: {},
+    mixda.GMMOTDA: {},
+    mixda.GMMDaDiL: {"n_iter": 20},
+    mixda.WBT: {"n_points": 30, "max_samples": 40},
+    mixda.DaDiL: {"n_epochs": 4, "n_points": 30},
+    mixda.WJDOT: {"n_iter": 10, "batch_size": 40},
+}
 
 
 def predictions(method, X, y, ids):
-    given = {"n_iter": 20} if method is mixda.GMMDaDiL else {}
-    model = method(random_state=0, **given).fit(X, y, sample_domain=ids)
+    model = method(random_state=0, **METHODS[method]).fit(X, y, sample_domain=ids)
     return model.predict(TASK.X_target)
 
 
@@ -66,6 +74,27 @@ def test_dictionary_in_the_given_order():
         np.testing.assert_array_equal(p.means, q.means)
         np.testing.assert_array_equal(p.labels, q.labels[:, ::-1])
         assert q.classes.tolist() == second.classes_.tolist()
+
+
+def test_certain_of_different_classes():
+    """The last factor of a product decides a tie, not the order of the classes."""
+    first, second = np.eye(3)[[0]], np.eye(3)[[2]]
+    for order in ([0, 1, 2], [2, 1, 0]):
+        rules = [Linear(np.zeros((1, 3)), proba[0, order]) for proba in (first, second)]
+        (proba,) = log_linear_pool(rules)(np.zeros((1, 1)))
+        assert order[proba.argmax()] == 2
+        np.testing.assert_allclose(proba[order.index(0)], proba[order.index(2)], rtol=1e-6)
+
+
+def test_centered_domains():
+    """Domains that are standardized by themselves have the same moments, up to rounding."""
+    rng = np.random.default_rng(0)
+    X = [rng.permutation(k * np.r_[-2, -1, -1, 1, 1, 2.0])[:, None] for k in (1.0, 1.0, 1.0)]
+    X[1], X[2] = X[1] ** 3, np.sign(X[2])
+    sources = [((x - x.mean()) / x.std(), np.tile([0, 1], 3)) for x in X]
+    order = CanonicalOrder.of_samples(sources, 2)
+    again = CanonicalOrder.of_samples([(X[::-1], codes) for X, codes in sources[::-1]], 2)
+    assert order.sources.tolist() == (2 - again.sources).tolist()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

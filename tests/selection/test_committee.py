@@ -17,7 +17,7 @@ from mixda.selection._estimate import (
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._shares import check_shares, fit_log_odds, resample, reweight
-from mixda.selection._thinning import canonical_order, thin
+from mixda.selection._thinning import thin
 from mixda.selection._verdict import confounding
 from mixda.selection._views import rank_to_normal
 
@@ -194,10 +194,6 @@ def test_thinning_depends_on_content_only():
     assert np.array_equal(X[one], X[turned][other])
     counts = np.bincount(codes[one]) / 40
     np.testing.assert_allclose(counts, np.bincount(codes) / 300, atol=0.03)
-    sources = [(X[:100], codes[:100]), (X[100:200], codes[100:200]), (X[200:], codes[200:])]
-    order = canonical_order(sources)
-    again = canonical_order([sources[k] for k in (2, 0, 1)])
-    assert [(2, 0, 1)[k] for k in again] == order
 
 
 def test_ranks_become_normal_scores():

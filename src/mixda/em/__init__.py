@@ -2,7 +2,6 @@
 
 from mixda.em._cache import cached_mixture as cached_mixture
 from mixda.em._fit import fit_domains, fit_labeled_mixture, fit_mixture
-from mixda.em._kmeans import canonical_order as canonical_order
 from mixda.em._search import feature_units as feature_units
 
 __all__ = ["fit_domains", "fit_labeled_mixture", "fit_mixture"]

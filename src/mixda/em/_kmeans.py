@@ -21,24 +21,6 @@ from mixda._core.validation import Array
 _MAX_LLOYD_ITERATIONS = 10
 
 
-def canonical_order(x: Array, weight: NDArray[Any]) -> NDArray[np.intp]:
-    """Return an order of the rows that depends on their values only, not on the given order.
-
-    Rows are sorted by a fixed generic projection, which only equal rows share; `weight` decides
-    between these.
-    """
-    missing = np.isnan(x)
-    x = np.nan_to_num(x)
-    spread = np.ptp(x, axis=0)
-    generic = np.asarray(np.random.default_rng(0).uniform(1.0, 2.0, x.shape[1]))
-    direction = generic / np.where(spread > 0, spread, 1.0)
-    projection = (x * direction).sum(axis=1)  # of each row alone, unlike a matrix product
-    if not missing.any():
-        return np.lexsort((weight, projection))
-    gaps = (missing * generic).sum(axis=1)  # a gap is not a zero
-    return np.lexsort((weight, gaps, projection))
-
-
 def kmeans_plusplus(x: Array, weight: Array, k: int, rng: np.random.Generator) -> Array:
     """Choose initial means by greedy k-means++.
 

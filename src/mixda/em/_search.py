@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.order import canonical_order
 from mixda._core.validation import LARGEST, Array, check_choice, check_number, check_positive_int
-from mixda.em._kmeans import canonical_order, kmeans_plusplus, lloyd
+from mixda.em._kmeans import kmeans_plusplus, lloyd
 from mixda.em._steps import Parameters, SuffStats, m_step
 from mixda.mixture import Mixture, has_gaps
 

@@ -30,6 +30,7 @@ _OTHERS = {
     "MultiSourceClassifier": "_base",
     "DomainEncoder": "encoders",
     "MLPEncoder": "encoders",
+    "CanonicalOrder": "_canonical",
     "SMOOTHING": "_mixture_classifier",
     "log_linear_pool": "_mixture_classifier",
     "train_rough": "_mixture_classifier",

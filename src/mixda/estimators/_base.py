@@ -21,9 +21,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mixda._core.errors import MixdaError, NoTargetWarning
+from mixda._core.order import canonical_order
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
-from mixda.em import canonical_order
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
 from mixda.estimators._summary import class_gaussians
 from mixda.estimators.encoders import DomainEncoder, Ids

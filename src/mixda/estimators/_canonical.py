@@ -1,7 +1,8 @@
-"""A canonical order of sources, classes and components, in which GMM-DaDiL learns.
+"""A canonical order of sources, classes and components, in which methods learn.
 
-Rounding depends on the order of sums, and plans of nearly equal cost can amplify it. With the same
-order inside, the result does not depend on the order in which sources and classes are given.
+Rounding depends on the order of sums, random draws on the order of samples, and plans of nearly
+equal cost can amplify both. With the same order inside, the result does not depend on the order in
+which sources and classes are given.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.typing import Codes
+from mixda._core.order import canonical_order, content_values
+from mixda._core.typing import Codes, Source
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import Mixture
 
@@ -24,12 +26,13 @@ class CanonicalOrder:
 
     Examples
     --------
-    >>> from mixda import Mixture
+    >>> import numpy as np
     >>> from mixda.estimators._canonical import CanonicalOrder
-    >>> p = Mixture([0.5, 0.5], [[9.0], [1.0]], [[1.0], [1.0]], [[1, 0], [0, 1]], ["a", "b"])
-    >>> order = CanonicalOrder.of([p])
-    >>> order.classes, order.sorted_sources([p])[0].means.ravel()
-    (array([1, 0]), array([1., 9.]))
+    >>> low, high = (np.array([[1.0], [2.0]]), [0, 1]), (np.array([[5.0], [6.0]]), [0, 1])
+    >>> order = CanonicalOrder.of_samples([low, high], 2)
+    >>> other = CanonicalOrder.of_samples([high, low], 2)
+    >>> bool((order.sources == other.sources[::-1]).all())
+    True
     """
 
     sources: Codes
@@ -38,31 +41,61 @@ class CanonicalOrder:
     @classmethod
     def of(cls, sources: Sequence[Mixture]) -> CanonicalOrder:
         """Return the order of labeled mixtures with the same classes."""
-        means = [(p.n_components, *(p.weights @ p.means)) for p in sources]
-        order = np.array(sorted(range(len(sources)), key=lambda i: means[i]))
+        values = content_values([p.means for p in sources])
+        keys = [(p.n_components, p.weights @ v) for p, v in zip(sources, values, strict=True)]
+        order = np.array(sorted(range(len(sources)), key=lambda i: keys[i]))
         mass = [p.weights[:, None] * np.asarray(p.labels) for p in sources]
         total = sum(mass[i].sum(axis=0) for i in order)
-        centers = sum(mass[i].T @ sources[i].means for i in order)
-        centers = np.asarray(centers) / np.maximum(total, 1e-300)[:, None]
-        return cls(order, np.lexsort(centers.T[::-1]))
+        sums = np.asarray(sum(mass[i].T @ values[i] for i in order))
+        return cls(order, np.argsort(sums / np.maximum(total, 1e-300), kind="stable"))
+
+    @classmethod
+    def of_samples(cls, sources: Sequence[Source], n_classes: int) -> CanonicalOrder:
+        """Return the order of samples with class codes."""
+        values = content_values([X for X, _ in sources])
+        keys = [(len(v), v.mean()) for v in values]
+        order = np.array(sorted(range(len(sources)), key=lambda i: keys[i]))
+        codes = np.concatenate([sources[i][1] for i in order])
+        sums = np.bincount(codes, np.concatenate([values[i] for i in order]), n_classes)
+        counts = np.maximum(np.bincount(codes, minlength=n_classes), 1)
+        return cls(order, np.argsort(sums / counts, kind="stable"))
+
+    def sorted_samples(self, sources: Sequence[Source]) -> list[Source]:
+        """Return the sources in canonical order, with codes of the classes in that order."""
+        rank = np.argsort(self.classes)
+        return [(sources[i][0], rank[sources[i][1]]) for i in self.sources]
 
     def sorted_sources(self, sources: Sequence[Mixture]) -> list[Mixture]:
         """Return the sources, their classes and their components in canonical order."""
         return [self._sorted(sources[i]) for i in self.sources]
 
+    def components(self, p: Mixture) -> Codes:
+        """Return the canonical order of the components of a source: by class, then by value."""
+        classes = np.asarray(p.labels)[:, self.classes].argmax(axis=1)
+        order = canonical_order(np.hstack([p.means, p.stds]))
+        return order[np.argsort(classes[order], kind="stable")]
+
     def _sorted(self, p: Mixture) -> Mixture:
-        labels = np.asarray(p.labels)[:, self.classes]
-        keys = np.hstack([p.means, p.stds])[:, ::-1].T
-        order = np.lexsort((*keys, labels.argmax(axis=1)))
+        order = self.components(p)
         return Mixture(
             p.weights[order],
             p.means[order],
             p.stds[order],
-            labels[order],
+            np.asarray(p.labels)[order][:, self.classes],
             np.arange(len(self.classes)),
             p.feature_names,
             p.info,
         )
+
+    def most_probable(self, mixture: Mixture) -> Codes:
+        """Return the given code of the most probable class of components in canonical order."""
+        codes: Codes = self.classes[np.asarray(mixture.labels).argmax(axis=1)]
+        return codes
+
+    def with_given_classes(self, mixture: Mixture, names: NDArray[Any]) -> Mixture:
+        """Return a mixture over the classes in canonical order with the given ones, `names`."""
+        labels = np.asarray(mixture.labels)[:, np.argsort(self.classes)]
+        return replace(mixture, labels=labels, classes=names)
 
     def fits(self, dictionary: Dictionary, names: NDArray[Any]) -> bool:
         """Whether a dictionary is over these numbers of sources and over the classes `names`."""

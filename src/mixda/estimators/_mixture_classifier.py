@@ -36,6 +36,7 @@ from mixda.transport import align_labels, check_same_features
 Self = TypeVar("Self", bound="MixtureClassifier")
 
 SMOOTHING = 0.05  # uniform share in each factor of a product, so that no factor has a veto
+_TIE_BREAK = 1e-9
 
 
 class MixtureClassifier(MultiSourceClassifier):
@@ -305,9 +306,14 @@ def log_linear_pool(rules: Sequence[Rule], power: float = 1.0) -> Rule:
 
     .. math:: p(y \mid x) \propto \prod_i
               \bigl((1 - \epsilon) \, p_i(y \mid x) + \epsilon / n_c\bigr)^a
+
+    Far from the sources, two rules may be certain of different classes, which is an exact tie. The
+    power of later rules is larger by one billionth, so that the last rule decides it instead of
+    the order of the classes.
     """
     smoothed = tuple(Chain((rule, Smooth(SMOOTHING))) for rule in rules)
-    return Product(np.full(len(rules), power), smoothed)
+    powers: Array = power * (1.0 + _TIE_BREAK * np.arange(len(rules)))
+    return Product(powers, smoothed)
 
 
 def train_rough(Z: Array, codes: Codes) -> Any:

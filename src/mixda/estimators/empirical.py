@@ -5,6 +5,7 @@ The numerics are in `mixda.empirical`, `mixda.barycenters` and POT.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mixda.empirical import (
     point_cloud,
 )
 from mixda.estimators._base import MultiSourceClassifier
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import rule_of
 from mixda.estimators.utils import Source, head_proba, pool, train_head
 from mixda.mixture import Mixture
@@ -135,25 +137,29 @@ class WBT(HeadClassifier):
     ) -> Source:
         mode = check_choice(self.label_mode, "label_mode", ("soft", "hard"))
         size = check_positive_int(self.max_samples, "max_samples")
+        names = np.arange(len(self.classes_))
+        order = CanonicalOrder.of_samples(sources, len(names))
+        sources = order.sorted_samples(sources)
         kept = [subsample(source, size, rng) for source in sources]
         target = target[rng.permutation(len(target))[:size]]
         if mode == "hard":
-            self.barycenter_ = hard_barycenter(kept, len(self.classes_), self.reg, rng)
-            self.transported_ = hard_transport(self.barycenter_, target, self.reg, self.reg_class)
+            center = hard_barycenter(kept, len(names), self.reg, rng)
+            moved = hard_transport(center, target, self.reg, self.reg_class)
         else:
-            clouds = [point_cloud(Z, c, np.arange(len(self.classes_))) for Z, c in kept]
-            n_points = 20 * len(self.classes_) if self.n_points is None else self.n_points
-            self.barycenter_ = barycenter(
+            clouds = [point_cloud(Z, codes, names) for Z, codes in kept]
+            n_points = 20 * len(names) if self.n_points is None else self.n_points
+            center = barycenter(
                 clouds,
                 n_components=n_points,
                 beta=self.beta,
                 component_weights="uniform",
-                init=_balanced(pool(kept), len(self.classes_), n_points, rng),
+                init=_balanced(pool(kept), len(names), n_points, rng),
             ).mixture
             cloud = point_cloud(target)
-            plan = transport_plan(self.barycenter_, cloud).plan
-            self.transported_ = barycentric_map(self.barycenter_, cloud, plan)
-        return self.transported_.means, np.asarray(self.transported_.labels).argmax(axis=1)
+            moved = barycentric_map(center, cloud, transport_plan(center, cloud).plan)
+        self.barycenter_ = order.with_given_classes(center, names)
+        self.transported_ = order.with_given_classes(moved, names)
+        return moved.means, order.most_probable(moved)
 
 
 class DaDiL(MultiSourceClassifier):
@@ -246,8 +252,9 @@ class DaDiL(MultiSourceClassifier):
             self.classifiers_ = [train_head(self.classifier, self._seed, *pool(sources))]
             return
         nc = len(self.classes_)
-        d = self.dictionary_ = learn_empirical_dictionary(
-            sources,
+        order = CanonicalOrder.of_samples(sources, nc)
+        learned = learn_empirical_dictionary(
+            order.sorted_samples(sources),
             target,
             nc,
             n_atoms=check_positive_int(self.n_atoms, "n_atoms"),
@@ -260,6 +267,7 @@ class DaDiL(MultiSourceClassifier):
             verbose=self.verbose,
             random_state=rng,
         )
+        d = self.dictionary_ = order.restored(learned, np.arange(nc))
         clouds = [d.target] if method == "R" else list(d.atoms)
         if method == "E":
             self.classifier_weights_ = d.coordinates[-1]
@@ -349,8 +357,9 @@ class WJDOT(MultiSourceClassifier):
         if target is None:
             self.classifier_ = train_head(None, self._seed, *pool(sources))
             return
-        self.transport_ = learn_joint_transport(
-            sources,
+        order = CanonicalOrder.of_samples(sources, len(self.classes_))
+        learned = learn_joint_transport(
+            order.sorted_samples(sources),
             target,
             len(self.classes_),
             label_weight=self.label_weight,
@@ -360,6 +369,13 @@ class WJDOT(MultiSourceClassifier):
             n_iter=self.n_iter,
             verbose=self.verbose,
             random_state=rng,
+        )
+        sources_back, classes_back = np.argsort(order.sources), np.argsort(order.classes)
+        self.transport_ = replace(
+            learned,
+            coefficients=learned.coefficients[:, classes_back],
+            intercept=learned.intercept[classes_back],
+            source_weights=learned.source_weights[sources_back],
         )
         self.source_weights_ = self.transport_.source_weights
 

@@ -5,6 +5,7 @@ The numerics are in `mixda.em`, `mixda.barycenters`, `mixda.transport` and `mixd
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from mixda._core.validation import (
     check_number,
     check_positive_int,
     check_random_state,
+    check_simplex,
 )
 from mixda.barycenters import barycenter, merge_mixtures
 from mixda.dictionary import Dictionary, dictionary_checkpoint, learn_dictionary
@@ -168,11 +170,22 @@ class GMMWBT(MixtureClassifier):
         self.verbose = verbose
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
-        self.barycenter_ = barycenter(
-            sources,
-            self.source_weights,
+        order, classes = CanonicalOrder.of(sources), np.asarray(sources[0].classes)
+        weights = self.source_weights
+        if weights is not None:
+            weights = check_simplex(weights, "source_weights", len(sources))[order.sources]
+        result = barycenter(
+            order.sorted_sources(sources),
+            weights,
             beta=self.beta,
             component_weights=self.component_weights,
+        )
+        plans = [result.plans[i] for i in np.argsort(order.sources)]
+        places = [np.argsort(order.components(p)) for p in sources]
+        self.barycenter_ = replace(
+            result,
+            mixture=order.with_given_classes(result.mixture, classes),
+            plans=tuple(plan[:, place] for plan, place in zip(plans, places, strict=True)),
         )
         moving = self.barycenter_.mixture
         self.plan_ = transport_plan(moving, target, reg=self.reg, reg_m=self.reg_m).plan

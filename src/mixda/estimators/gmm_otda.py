@@ -9,6 +9,7 @@ import numpy as np
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice
 from mixda.empirical import send_samples
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._mixture_classifier import MixtureClassifier
 from mixda.estimators.utils import Source, pool, train_head
 from mixda.mixture import Mixture, pool_mixtures
@@ -96,7 +97,8 @@ class GMMOTDA(MixtureClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         check_choice(self.route, "route", ("labels", "samples"))
-        self._pooled = pool(sources)
+        order = CanonicalOrder.of_samples(sources, len(self.classes_)).sources
+        self._pooled = pool([sources[i] for i in order])
         try:
             super()._fit_domains([self._pooled], target, rng)
         finally:
@@ -130,6 +132,10 @@ class GMMOTDA(MixtureClassifier):
         return super()._is_map() and not by_samples
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
-        self.plan_ = transport_plan(sources[0], target, reg=self.reg).plan
-        labels = barycentric_map(target, sources[0], self.plan_.T).labels
-        return Mixture(target.weights, target.means, target.stds, labels, sources[0].classes)
+        order, classes = CanonicalOrder.of(sources), sources[0].classes
+        (source,) = order.sorted_sources(sources)
+        plan = transport_plan(source, target, reg=self.reg).plan
+        labels = barycentric_map(target, source, plan.T).labels
+        self.plan_ = plan[np.argsort(order.components(sources[0]))]
+        adapted = Mixture(target.weights, target.means, target.stds, labels)
+        return order.with_given_classes(adapted, np.asarray(classes))

@@ -57,6 +57,14 @@ class Fitted:
     proba: Array
     rule: Callable[[], Rule]
 
+    def with_classes(self, order: Codes) -> Fitted:
+        """Return the member with class ``order[j]`` in place of class j."""
+        if (order == np.arange(len(order))).all():
+            return self
+        permutation = Linear(np.eye(len(order))[order], np.zeros(len(order)))
+        make = self.rule
+        return Fitted(permutation(self.proba), lambda: Chain((make(), permutation)))
+
 
 @dataclass(frozen=True)
 class Member:

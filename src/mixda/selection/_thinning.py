@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.validation import Array
-
-Codes = NDArray[np.intp]
-
-
-def canonical_order(sources: Sequence[tuple[Array, Codes]]) -> list[int]:
-    """Return the sources in an order of their content, so that their ids do not matter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mixda.selection._thinning import canonical_order
-    >>> low, high = np.zeros((2, 1)), np.ones((2, 1))
-    >>> codes = np.array([0, 1])
-    >>> one, other = canonical_order([(high, codes), (low, codes)]), [(low, codes), (high, codes)]
-    >>> one == canonical_order(other)[::-1]
-    True
-    """
-    keys = [(float(np.sort(_keys(X)).mean()), len(X)) for X, _ in sources]
-    return sorted(range(len(sources)), key=lambda k: keys[k])
+from mixda._core.order import canonical_order
+from mixda._core.typing import Array, Codes
 
 
 def thin(X: Array, codes: Codes | None, n: int, seed: int) -> NDArray[np.intp]:
@@ -41,7 +21,7 @@ def thin(X: Array, codes: Codes | None, n: int, seed: int) -> NDArray[np.intp]:
     >>> np.bincount(codes[rows]).tolist()
     [8, 2]
     """
-    order = np.argsort(_keys(X), kind="stable")
+    order = canonical_order(X)
     if codes is not None:
         order = order[np.argsort(codes[order], kind="stable")]
     if len(X) <= n:
@@ -51,11 +31,3 @@ def thin(X: Array, codes: Codes | None, n: int, seed: int) -> NDArray[np.intp]:
     draws = np.random.default_rng(seed).uniform(edges[:-1], edges[1:])
     kept: NDArray[np.intp] = order[np.unique(draws.astype(int))]
     return kept
-
-
-def _keys(X: Array) -> Array:
-    """Return one number per row that depends on its content only."""
-    direction = np.random.default_rng(0).normal(size=X.shape[1])
-    spread = np.maximum(np.abs(X).max(axis=0), 1e-300)
-    keys: Array = (X * (direction / spread)).sum(axis=1)
-    return keys

@@ -26,19 +26,28 @@ Codes = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Sources with integer classes, the target, and all of them in all views."""
+    """Sources with integer classes, the target, and all of them in all views.
+
+    Members see the classes in `class_order`, which is canonical, so that the order in which they
+    are given does not matter.
+    """
 
     views: Views
     codes: list[Codes]  # of each source
-    n_classes: int
+    class_order: Codes
     seed: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_order)
 
     def sample(self, member: Member, domain: int, sources: Sequence[int]) -> Sample:
         """Return what a member is fitted on when these sources teach a domain."""
         parts = [self.encode(member, k, sources) for k in sources]
         return Sample(
             np.vstack(parts),
-            np.concatenate([self.codes[k] for k in sources]),
+            np.argsort(self.class_order)[np.concatenate([self.codes[k] for k in sources])],
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
             self.encode(member, domain, sources),
             self.n_classes,
@@ -68,9 +77,10 @@ def fit_members(
 
 def _fit(member: Member, problem: Problem, domain: int, sources: Sequence[int]) -> Fitted | None:
     try:
-        return member.fit(problem.sample(member, domain, sources), problem.seed)
+        fitted = member.fit(problem.sample(member, domain, sources), problem.seed)
     except (ValueError, np.linalg.LinAlgError):  # too few or constant samples for this member
         return None
+    return fitted.with_classes(problem.class_order)
 
 
 def answers(fitted: Sequence[Fitted | None], n: int, n_classes: int) -> Array:

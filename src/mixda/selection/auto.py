@@ -19,7 +19,7 @@ from sklearn.decomposition import PCA
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
-from mixda.estimators import GMMDaDiL, MultiSourceClassifier
+from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier
 from mixda.estimators.utils import Source
 from mixda.model import AdaptedModel, Trust, default_names
 from mixda.rules import Pool, Rule
@@ -28,7 +28,7 @@ from mixda.selection._labels import encode_target_labels, given_labels, most_inf
 from mixda.selection._members import Fitted, InMemory, Member, candidate_members, make_members
 from mixda.selection._pool import SMOOTHING, Fold, combine
 from mixda.selection._shares import Ranges, check_shares, fit_log_odds, reweight
-from mixda.selection._thinning import canonical_order, thin
+from mixda.selection._thinning import thin
 from mixda.selection._trials import Problem, answers, fit_members, run_trials
 from mixda.selection._verdict import (
     COMMITTEE,
@@ -215,7 +215,8 @@ class AutoMSDA(MultiSourceClassifier):
         if self.candidates is not None:
             own = candidate_members(self.candidates)
             members = [*(member for member in members if not member.adapts), *own]
-        self._order = canonical_order(sources)
+        order = CanonicalOrder.of_samples(sources, len(self.classes_))
+        self._order, self._class_order = order.sources.tolist(), order.classes
         sources = [sources[k] for k in self._order]
         if target is None:
             self._fit_without_target(members[0], sources)
@@ -250,13 +251,18 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> tuple[Problem, NDArray[np.intp]]:
         """Return thinned domains in canonical order, and the target rows that are used."""
         each = max(_MIN_ROWS, max_rows // len(sources))
-        kept = [thin(X, codes, each, self._seed) for X, codes in sources]
+        kept = [self._thin(source, each) for source in sources]
         parts = [(X[rows], codes[rows]) for (X, codes), rows in zip(sources, kept, strict=True)]
         rows = thin(target, None, each, self._seed)
         labeled = np.flatnonzero(labels >= 0)
         rows = np.concatenate([rows, labeled[~np.isin(labeled, rows)]])
         views = make_views([X for X, _ in parts], target[rows], self._seed)
-        return Problem(views, [c for _, c in parts], len(self.classes_), self._seed), rows
+        return Problem(views, [c for _, c in parts], self._class_order, self._seed), rows
+
+    def _thin(self, source: Source, n: int) -> NDArray[np.intp]:
+        """Return at most n rows of a source, whatever the order of its rows and classes."""
+        X, codes = source
+        return thin(X, np.argsort(self._class_order)[codes], n, self._seed)
 
     def _run_trials(
         self, members: list[Member], sources: list[Source], target: Array
@@ -315,8 +321,9 @@ class AutoMSDA(MultiSourceClassifier):
 
     def _diagnose(self, sources: list[Source], target: Array) -> ShiftDiagnosis:
         """Compare the target with the sources on the common scale, on a few rows of each."""
-        kept = [thin(X, codes, _MAX_DIAGNOSED_ROWS, self._seed) for X, codes in sources]
-        few = [(X[rows], codes[rows]) for (X, codes), rows in zip(sources, kept, strict=True)]
+        kept = [self._thin(source, _MAX_DIAGNOSED_ROWS) for source in sources]
+        rank = np.argsort(self._class_order)
+        few = [(X[rows], rank[codes[rows]]) for (X, codes), rows in zip(sources, kept, strict=True)]
         scale = standardization(np.vstack([X for X, _ in few]))
         return diagnose_shift(
             [(scale(X), codes) for X, codes in few],
@@ -479,7 +486,8 @@ class AutoMSDA(MultiSourceClassifier):
         small networks of scikit-learn, or pipelines of these.
         """
         self._check_adapted()
-        for rule in self.rule_.members:
+        steps = [getattr(rule, "steps", (rule,)) for rule in self.rule_.members]
+        for rule in (step for chain in steps for step in chain):
             if isinstance(rule, InMemory):
                 raise MixdaError(
                     f"{type(rule.model).__name__} (classifiers) cannot be kept in a file, which "
