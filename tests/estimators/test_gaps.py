@@ -117,9 +117,3 @@ def test_forgotten_domains():
         GMMWBT().fit(X, y)
     with pytest.warns(NoTargetWarning, match="sample_domain"):
         GMMWBT(n_components=1).fit(X[:6], np.where(np.array(y[:6]) == 0, -1, 1))
-
-
-def test_several_targets(task):
-    X, _, y, ids = task
-    with pytest.warns(UserWarning, match=r"2 targets \(-9, "):
-        GMMWBT().fit(X, y, sample_domain=np.where(np.arange(len(ids)) == np.argmin(ids), -9, ids))

@@ -103,7 +103,7 @@ def apply_sample_weight(
         raise MixdaError(f"sample_weight has length {len(weight)}, but X has {len(X)} samples.")
     if (weight < 0).any() or not weight.any():
         raise MixdaError(
-            f"sample_weight must be non-negative with a positive sum, got a minimum of "
+            f"sample_weight must be non-negative and not all zero, got a minimum of "
             f"{weight.min():.6g} and a sum of {weight.sum():.6g}."
         )
     positive = weight > 0

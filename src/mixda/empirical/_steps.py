@@ -77,15 +77,22 @@ def propagate_labels(
 
 
 def send_samples(
-    Z: Array, codes: Codes, source: Mixture, target: Mixture, plan: Array
+    Z: Array,
+    codes: Codes,
+    source: Mixture,
+    target: Mixture,
+    plan: Array,
+    sample_weight: Array | None = None,
 ) -> tuple[Array, Codes, Array]:
     r"""Send every sample to all target components that its own component is matched with.
 
     .. math:: T_{ij}(x) = m_j^T + \frac{s_j^T}{s_i^S}(x - m_i^S)
 
-    Returns the images, the rows of `Z` that they come from, and weights of mean one. The samples
-    that a pair of components sends share its mass :math:`\omega_{ij}`.
+    Returns the images, the rows of `Z` that they come from, and their weights, of mean one without
+    `sample_weight`. The samples that a pair of components sends share its mass
+    :math:`\omega_{ij}`, in proportion to their own weights.
     """
+    own = np.ones(len(Z)) if sample_weight is None else sample_weight
     component = _own_components(Z, codes, source)
     images, owners, weights = [], [], []
     for i, j in zip(*np.nonzero(plan > 1e-9), strict=True):
@@ -94,9 +101,9 @@ def send_samples(
             ratio = target.stds[j] / source.stds[i]
             images.append(target.means[j] + ratio * (Z[rows] - source.means[i]))
             owners.append(rows)
-            weights.append(np.full(len(rows), plan[i, j] / len(rows)))
-    weight = np.concatenate(weights)
-    return np.vstack(images), np.concatenate(owners), weight / weight.mean()
+            weights.append(plan[i, j] * own[rows] / own[rows].sum())
+    weight, owner = np.concatenate(weights), np.concatenate(owners)
+    return np.vstack(images), owner, weight * (own[owner].sum() / weight.sum())
 
 
 def _own_components(Z: Array, codes: Codes, source: Mixture) -> Codes:

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import json
 import platform
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mixda._core.errors import MixdaError, NoTargetWarning
+from mixda._core.errors import MixdaError
 from mixda._core.order import canonical_order
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
 from mixda.estimators._summary import class_gaussians
+from mixda.estimators._targets import (
+    check_forgotten_domains,
+    fit_each_target,
+    name_targets,
+    predict_each_target,
+)
 from mixda.estimators.encoders import DomainEncoder, Ids
 from mixda.estimators.utils import (
     Codes,
@@ -35,10 +40,13 @@ from mixda.estimators.utils import (
     encode_labels,
     std_floor,
     user_errors,
+    weighted_rows,
 )
 from mixda.mixture import Mixture, has_gaps
 from mixda.model import AdaptedModel, Domain, Explanation, default_names, outlier_threshold
 from mixda.rules import Chain, Rule
+
+Self = TypeVar("Self", bound="MultiSourceClassifier")
 
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
 
@@ -47,9 +55,14 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """Base class of all estimators, which learn a classifier of the target from labeled sources.
 
     `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id; a negative id
-    is the target. Several negative ids are taken as one target, with a warning. Target rows of `y`
-    are dropped before anything reads them. Without `sample_domain`, all rows of `fit` form one
-    source without a target, and all rows of `predict` belong to the target.
+    is the target. Target rows of `y` are dropped before anything reads them. Without
+    `sample_domain`, all rows of `fit` form one source without a target, and all rows of `predict`
+    belong to the target.
+
+    Different negative ids are different targets. `fit` then adapts to each of them by itself:
+    `targets_` holds one fitted estimator per id, `predict` sends each row to that of its id, and
+    rows of sources get the mean of all. What is about one target, such as `to_model`, is asked of
+    ``targets_[-1]``.
 
     A subclass has the parameters `encoder`, `scale` and `random_state`, and implements
 
@@ -87,8 +100,11 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     random_state: Any
     _seed: int
     _sizes: list[int | None]  # samples of each source, then of the target, where known
+    _weights: list[Array] | None  # of the same, during a fit with sample_weight
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> MultiSourceClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_domain: Any = None, **options: Any
+    ) -> MultiSourceClassifier:
         """Learn from labeled sources and an unlabeled target.
 
         Parameters
@@ -99,27 +115,46 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             Classes of the source rows. Target rows are never read.
         sample_domain : array-like of shape (n,) or int, optional
             Ids of at least 0 for sources, negative for the target. Default: one source.
+        **options
+            Rejected. `sample_weight` is an option of the methods over mixtures and of
+            `SourceOnly`.
 
         Returns
         -------
         self
         """
+        if options:
+            raise MixdaError(
+                f"{type(self).__name__}.fit does not use {next(iter(options))}; sample_weight is "
+                "used by SourceOnly, GMMWBT, GMMDaDiL and GMMOTDA."
+            )
+        return self._fit(X, y, sample_domain)
+
+    def _fit(self: Self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None) -> Self:
         if y is None:
             raise MixdaError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "give the classes of the source rows."
             )
         self._forget()
-        X = check_samples(self, X, reset=True)
+        given_X, X = X, check_samples(self, X, reset=True)
         with user_errors():
             check_consistent_length(X, y)
         ids = check_domains(sample_domain, len(X), default=0)
         is_source = ids >= 0
         self._check_roles(ids, y, given=sample_domain is not None)
+        if len(np.unique(ids[~is_source])) > 1:
+            self.targets_ = fit_each_target(self, given_X, y, ids, sample_weight, self._options_of)
+            fitted = next(iter(self.targets_.values()))
+            self.classes_, self.sources_ = fitted.classes_, fitted.sources_
+            return self
         self.classes_, codes = encode_labels(y, is_source, ids)
+        weight = None
+        if sample_weight is not None:
+            X, codes, ids, weight = weighted_rows(X, codes, ids, sample_weight)
         if self._sorts_rows:
-            X, codes, ids = _sorted_rows(X, codes, ids)
-            is_source = ids >= 0
+            X, codes, ids, weight = _sorted_rows(X, codes, ids, weight)
+        is_source = ids >= 0
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
         if has_gaps(X):
@@ -129,12 +164,17 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             else:
                 X = self.imputer_.impute(X)
         self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
-        Z = self.encoder_.fit_transform(X, codes, ids)
+        Z = self.encoder_.fit_transform(X, codes, ids, weight)
         self.sources_ = np.unique(ids[is_source])
         source_Z, source_ids = Z[is_source], ids[is_source]
         sources = [(source_Z[source_ids == k], codes[source_ids == k]) for k in self.sources_]
         target = None if is_source.all() else Z[~is_source]
-        self._fit_domains(sources, target, rng)
+        if weight is not None:
+            self._weights = [weight[ids == k] for k in self.sources_] + [weight[~is_source]]
+        try:
+            self._fit_domains(sources, target, rng)
+        finally:
+            self._weights = None
         if target is not None:
             self._sizes = [*(len(Z) for Z, _ in sources), len(target)]
             if not hasattr(self, "unlabeled_mixture_"):
@@ -149,7 +189,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         X : array-like of shape (n, d)
         sample_domain : array-like of shape (n,) or int, optional
             Domains of the rows. Default: the target. Rows of sources are standardized as such
-            (see `scale`) and then classified like those of the target.
+            (see `scale`) and then classified like those of the target. It is required after a fit
+            with several targets.
         allow_source : bool
             If False, rows of source domains raise an error.
 
@@ -167,13 +208,18 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters are those of `predict`.
         """
         check_is_fitted(self)
-        X = check_samples(self, X, reset=False)
+        given_X, X = X, check_samples(self, X, reset=False)
+        if hasattr(self, "targets_") and sample_domain is None:
+            known = name_targets(self.targets_)
+            raise MixdaError(f"sample_domain must name the target of each row; fit had {known}.")
         ids = check_domains(sample_domain, len(X), default=-1)
         if not allow_source and (ids >= 0).any():
             raise MixdaError(
                 f"allow_source is False, but {(ids >= 0).sum()} rows are from source domains; give "
                 "target rows (negative ids), or allow_source=True."
             )
+        if hasattr(self, "targets_"):
+            return predict_each_target(self.targets_, given_X, ids)
         if has_gaps(X) and not self._integrates_gaps():
             X = self._imputer().impute(X)
         return self._predict(X, ids)
@@ -262,6 +308,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         return self.to_model(domain_names).report(path, X=X, y=y, title=title)
 
+    def _options_of(self, rows: Codes, ids: Ids) -> dict[str, Any]:
+        """Return further arguments of `fit` for some of the rows."""
+        return {}
+
     def _integrates_gaps(self) -> bool:
         """Return whether `_fit_domains` and `_predict_encoded` accept NaN."""
         return False
@@ -298,6 +348,11 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _check_adapted(self) -> None:
         check_is_fitted(self)
+        if hasattr(self, "targets_"):
+            raise MixdaError(
+                f"this {type(self).__name__} was fitted to {name_targets(self.targets_)}; use the "
+                f"estimator of one of them, such as targets_[{next(iter(self.targets_))}]."
+            )
         if not hasattr(self, "unlabeled_mixture_"):
             raise MixdaError(
                 f"this {type(self).__name__} was fitted without a target; call "
@@ -308,6 +363,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
         self._sizes = []
+        self._weights = None
 
     def _summarize(self, sources: list[Source], target: Array) -> None:
         domains = [*(Z for Z, _ in sources), target]
@@ -356,19 +412,13 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return tags
 
     def _check_roles(self, ids: Ids, y: Any, given: bool) -> None:
-        is_source, targets = ids >= 0, np.unique(ids[ids < 0])
+        is_source = ids >= 0
         if not given and self._needs_target:
-            _check_forgotten_domains(type(self).__name__, y)
+            check_forgotten_domains(type(self).__name__, y)
         if not is_source.any():
             raise MixdaError(
                 "sample_domain has no source (all ids are negative); give labeled source rows an "
                 "id of at least 0."
-            )
-        if len(targets) > 1:
-            warnings.warn(
-                f"sample_domain names {len(targets)} targets ({', '.join(map(str, targets))}), "
-                "which are taken as one; fit one estimator per target if they differ.",
-                stacklevel=4,
             )
         if self._needs_target and given and is_source.all():
             raise MixdaError(
@@ -377,31 +427,16 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             )
 
 
-def _check_forgotten_domains(kind: str, y: Any) -> None:
-    """Warn that nothing is adapted; reject -1 as a class, because SKADA masks target rows so."""
-    labels = np.asarray(y)
-    classes = np.unique(labels) if labels.dtype.kind in "iuf" else np.array([])
-    if len(classes) > 2 and classes[0] == -1 and (classes[1:] >= 0).all():
-        raise MixdaError(
-            f"y is -1 in {(labels == -1).sum()} rows, which marks unlabeled rows, but "
-            "sample_domain is None; give sample_domain (negative for these rows), or rename the "
-            "class."
-        )
-    warnings.warn(
-        f"{kind}.fit has no sample_domain, so all rows are one source and nothing is adapted; give "
-        "sample_domain with negative ids for the target.",
-        NoTargetWarning,
-        stacklevel=4,
-    )
-
-
-def _sorted_rows(X: Array, codes: Codes, ids: Ids) -> tuple[Array, Codes, Ids]:
-    """Return the rows of all domains, the codes of source rows and the ids in canonical order."""
+def _sorted_rows(
+    X: Array, codes: Codes, ids: Ids, weight: Array | None
+) -> tuple[Array, Codes, Ids, Array | None]:
+    """Return rows of all domains, codes of source rows, ids and weights in canonical order."""
     all_codes = np.full(len(X), -1)
     all_codes[ids >= 0] = codes
     order = canonical_order(X, all_codes)
     ids = ids[order]
-    return X[order], all_codes[order][ids >= 0], ids
+    weight = None if weight is None else weight[order]
+    return X[order], all_codes[order][ids >= 0], ids, weight
 
 
 def _as_json(value: Any) -> Any:

@@ -59,6 +59,24 @@ class MixtureClassifier(MultiSourceClassifier):
     checkpoint: Any
     verbose: Any
 
+    def fit(  # type: ignore[override]
+        self: Self, X: Any, y: Any, sample_domain: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from labeled sources and an unlabeled target.
+
+        Parameters
+        ----------
+        X, y, sample_domain : see `MultiSourceClassifier.fit`
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row, of the target too, in the mixtures and in everything else that is
+            estimated from rows. Rows of weight zero are left out.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_domain, sample_weight)
+
     def fit_mixtures(self: Self, sources: Sequence[Mixture], target: Mixture) -> Self:
         """Adapt from mixtures, for samples that must stay where they are (federated).
 
@@ -177,16 +195,24 @@ class MixtureClassifier(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         domains = [Z for Z, _ in sources] + ([] if target is None else [target])
+        weights: Sequence[Array | None] = self._weights or [None] * (len(sources) + 1)
         largest = max(np.nanmax(np.abs(Z)) for Z in domains)
-        self._floor = self._resolve_floor([np.nanvar(Z, axis=0) for Z in domains], largest)
+        variances = [_variance(Z, weight) for Z, weight in zip(domains, weights, strict=False)]
+        self._floor = self._resolve_floor(variances, largest)
+        pooled = None if self._weights is None else np.concatenate(self._weights[: len(sources)])
         if self._is_product():
-            self.classifier_ = train_rough(*pool(sources))
+            self.classifier_ = train_rough(*pool(sources), pooled)
         if target is None:
-            self.target_mixture_ = self._fit_source(pool(sources), rng)
+            self.target_mixture_ = self._fit_source(pool(sources), rng, pooled)
             self._train()
         else:
-            mixtures = [self._fit_source(source, self._fit_rng()) for source in sources]
-            fitted = self._unlabeled_mixture(target, mixtures, self._floor, self._fit_rng())
+            mixtures = [
+                self._fit_source(source, self._fit_rng(), weight)
+                for source, weight in zip(sources, weights, strict=False)
+            ]
+            fitted = self._unlabeled_mixture(
+                target, mixtures, self._floor, self._fit_rng(), weights[-1]
+            )
             self._finish(mixtures, fitted)
 
     def _fit_rng(self) -> np.random.Generator:
@@ -196,11 +222,18 @@ class MixtureClassifier(MultiSourceClassifier):
     def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
         return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std
 
-    def _fit_source(self, source: Source, rng: np.random.Generator) -> Mixture:
-        return self._labeled_mixture(source, self.classes_, self._floor, rng)
+    def _fit_source(
+        self, source: Source, rng: np.random.Generator, weight: Array | None
+    ) -> Mixture:
+        return self._labeled_mixture(source, self.classes_, self._floor, rng, weight)
 
     def _labeled_mixture(
-        self, source: Source, classes: NDArray[Any], floor: Any, rng: np.random.Generator
+        self,
+        source: Source,
+        classes: NDArray[Any],
+        floor: Any,
+        rng: np.random.Generator,
+        weight: Array | None = None,
     ) -> Mixture:
         """Fit the mixture of a source, whose codes are positions in `classes`."""
         mixture = cached_mixture(
@@ -211,17 +244,24 @@ class MixtureClassifier(MultiSourceClassifier):
             class_prior=self.class_prior,
             classes=np.arange(len(classes)),
             min_std=floor,
+            sample_weight=weight,
             n_init=self.n_init,
             min_component_rows=self.min_component_rows,
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
         )
-        shares = np.bincount(source[1], minlength=len(classes)) / len(source[1])
+        shares = np.bincount(source[1], weight, minlength=len(classes))
+        shares = shares / shares.sum()
         return replace(mixture, classes=classes, info={**mixture.info, SHARES: shares.tolist()})
 
     def _unlabeled_mixture(
-        self, Z: Array, sources: Sequence[Mixture], floor: Any, rng: np.random.Generator
+        self,
+        Z: Array,
+        sources: Sequence[Mixture],
+        floor: Any,
+        rng: np.random.Generator,
+        weight: Array | None = None,
     ) -> Mixture:
         """Fit the mixture of the target."""
         n_components = self.target_components
@@ -235,6 +275,7 @@ class MixtureClassifier(MultiSourceClassifier):
             Z,
             n_components=n_components,
             min_std=floor,
+            sample_weight=weight,
             n_init=self.n_init,
             min_component_rows=self.min_component_rows,
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
@@ -312,15 +353,27 @@ def log_linear_pool(rules: Sequence[Rule], power: float = 1.0) -> Rule:
     the order of the classes.
     """
     smoothed = tuple(Chain((rule, Smooth(SMOOTHING))) for rule in rules)
-    powers: Array = power * (1.0 + _TIE_BREAK * np.arange(len(rules)))
+    powers = np.asarray(power * (1.0 + _TIE_BREAK * np.arange(len(rules))), dtype=np.float64)
     return Product(powers, smoothed)
 
 
-def train_rough(Z: Array, codes: Codes) -> Any:
+def train_rough(Z: Array, codes: Codes, sample_weight: Array | None = None) -> Any:
     """Train a logistic regression on the sources, to a tolerance that suffices for a product."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return train_head(LogisticRegression(max_iter=200, tol=1e-3), 0, Z, codes)
+        rough = LogisticRegression(max_iter=200, tol=1e-3)
+        return train_head(rough, 0, Z, codes, sample_weight)
+
+
+def _variance(Z: Array, weight: Array | None) -> Array:
+    """Return the variance of each feature; missing values are left out."""
+    if weight is None:
+        variance: Array = np.nanvar(Z, axis=0)
+        return variance
+    observed = np.where(np.isnan(Z), 0.0, weight[:, None])
+    total = observed.sum(axis=0)
+    mean = (observed * np.nan_to_num(Z)).sum(axis=0) / total
+    return np.asarray((observed * np.nan_to_num(Z - mean) ** 2).sum(axis=0) / total)
 
 
 def _is(value: Any, word: str) -> bool:

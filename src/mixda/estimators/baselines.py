@@ -10,7 +10,8 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._export import rule_of
-from mixda.estimators.utils import Source, head_proba, pool, train_head
+from mixda.estimators.encoders import Ids
+from mixda.estimators.utils import Codes, Source, head_proba, pool, train_head
 from mixda.rules import Rule
 
 __all__ = ["SourceOnly", "TargetOnly"]
@@ -57,10 +58,29 @@ class SourceOnly(MultiSourceClassifier):
         self.scale = scale
         self.random_state = random_state
 
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, sample_domain: Any = None, sample_weight: Any = None
+    ) -> SourceOnly:
+        """Learn from labeled sources.
+
+        Parameters
+        ----------
+        X, y, sample_domain : see `MultiSourceClassifier.fit`
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row in the moments of its domain (`scale`) and in the classifier, which
+            must accept weights. Rows of weight zero are left out.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_domain, sample_weight)
+
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
-        self.classifier_ = train_head(self.classifier, self._seed, *pool(sources))
+        weight = None if self._weights is None else np.concatenate(self._weights[: len(sources)])
+        self.classifier_ = train_head(self.classifier, self._seed, *pool(sources), weight)
 
     def _predict_encoded(self, Z: Array) -> Array:
         return head_proba(self.classifier_, Z, len(self.classes_))
@@ -93,7 +113,7 @@ class TargetOnly(SourceOnly):
     True
     """
 
-    def fit(
+    def fit(  # type: ignore[override]
         self, X: Any, y: Any, sample_domain: Any = None, target_labels: Any = None
     ) -> TargetOnly:
         """Train on the target labels.
@@ -110,10 +130,21 @@ class TargetOnly(SourceOnly):
         """
         self._target_labels = target_labels
         try:
-            super().fit(X, y, sample_domain)
+            return self._fit(X, y, sample_domain)
         finally:
             del self._target_labels
-        return self
+
+    def _options_of(self, rows: Codes, ids: Ids) -> dict[str, Any]:
+        labels, n_target = self._target_labels, int((ids < 0).sum())
+        if labels is None:
+            return {}
+        if len(labels) != n_target:
+            raise MixdaError(
+                f"target_labels must have one class for each of the {n_target} target rows, got "
+                f"{len(labels)} value(s)."
+            )
+        places = np.cumsum(ids < 0) - 1
+        return {"target_labels": np.asarray(labels)[places[rows][ids[rows] < 0]]}
 
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice
@@ -59,18 +59,28 @@ class DomainEncoder:
         self.scale = "sources" if scale == "auto" else scale
         self._moments: dict[int, MeanAndStd] = {}
 
-    def fit_transform(self, X: Array, codes: NDArray[np.intp], ids: Ids) -> Array:
+    def fit_transform(
+        self, X: Array, codes: NDArray[np.intp], ids: Ids, weight: Array | None = None
+    ) -> Array:
         """Fit on samples of all domains and the classes of the source rows; encode them all."""
         is_source = ids >= 0
-        self._pooled = sample_moments(X[is_source])
+        weighted = {} if weight is None else {"sample_weight": weight[is_source]}
+        self._pooled = sample_moments(X[is_source], **weighted)
         if self.scale == "domain":
             merged = np.maximum(ids, _TARGET)
-            self._moments = {int(k): sample_moments(X[merged == k]) for k in np.unique(merged)}
+            self._moments = {
+                int(k): sample_moments(
+                    X[merged == k], None if weight is None else weight[merged == k]
+                )
+                for k in np.unique(merged)
+            }
         scaled = self._standardize(X, ids)
         if self._model is None:
             return scaled
+        if weighted:
+            check_takes_weights(self._model, "encoder")
         try:
-            self._model.fit(scaled[is_source], codes)
+            self._model.fit(scaled[is_source], codes, **weighted)
         except (ValueError, np.linalg.LinAlgError) as error:  # too few rows, constant features
             raise MixdaError(
                 f"encoder could not be fitted to the sources ({str(error).rstrip('.')}); add rows, "
@@ -247,22 +257,32 @@ def seeded(estimator: Any, seed: int) -> Any:
     return copy.set_params(**{n: seed for n in unset if n.split("__")[-1] == "random_state"})
 
 
-def sample_moments(X: Array) -> MeanAndStd:
+def check_takes_weights(estimator: Any, name: str) -> None:
+    """Raise an error if an estimator would ignore sample weights."""
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise MixdaError(
+            f"{name} {type(estimator).__name__} does not use sample_weight; leave the weights out, "
+            f"or choose another {name}."
+        )
+
+
+def sample_moments(X: Array, sample_weight: Array | None = None) -> MeanAndStd:
     """Return mean and standard deviation of each feature; 1 for constant features.
 
     Missing values (NaN) are left out.
     """
-    if has_gaps(X):
-        return _observed_moments(X)
+    if has_gaps(X) or sample_weight is not None:
+        return _observed_moments(X, np.ones(len(X)) if sample_weight is None else sample_weight)
     varies = np.ptp(X, axis=0) > 0  # the deviation of many equal numbers is not exactly zero
     return _settled(X.mean(axis=0), np.where(varies, X.std(axis=0), 0.0))
 
 
-def _observed_moments(X: Array) -> MeanAndStd:
-    observed = ~np.isnan(X)
-    n = np.maximum(observed.sum(axis=0), 1)
-    mean = np.where(observed, X, 0.0).sum(axis=0) / n
-    std = np.sqrt(np.square(np.where(observed, X - mean, 0.0)).sum(axis=0) / n)
+def _observed_moments(X: Array, weight: Array) -> MeanAndStd:
+    observed = np.where(np.isnan(X), 0.0, weight[:, None])
+    n = observed.sum(axis=0)
+    n = np.where(n > 0, n, 1.0)
+    mean = (observed * np.nan_to_num(X)).sum(axis=0) / n
+    std = np.sqrt((observed * np.square(np.nan_to_num(X - mean))).sum(axis=0) / n)
     return _settled(mean, std)
 
 

@@ -6,7 +6,7 @@ The numerics are in `mixda.em`, `mixda.barycenters`, `mixda.transport` and `mixd
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -347,11 +347,13 @@ class GMMDaDiL(MixtureClassifier):
         .. [1] E. Fernandes Montesuma, S. Le Stanc and F. Ngolè Mboula, "Online multi-source
            domain adaptation through Gaussian mixtures and dataset dictionary learning", 2024.
         """
+        if hasattr(self, "targets_"):
+            self._check_adapted()  # raises an error that names the targets
         if not hasattr(self, "dictionary_"):
             if y is not None:
                 if hasattr(self, "n_features_in_"):
                     check_samples(self, X, reset=False)
-                return cast(GMMDaDiL, self.fit(X, y, sample_domain))
+                return self.fit(X, y, sample_domain)
             raise MixdaError(
                 "partial_fit needs a fit with sources and a first target batch; call "
                 "fit(X, y, sample_domain=...) with some negative ids first."

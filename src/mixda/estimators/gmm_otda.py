@@ -98,11 +98,15 @@ class GMMOTDA(MixtureClassifier):
     ) -> None:
         check_choice(self.route, "route", ("labels", "samples"))
         order = CanonicalOrder.of_samples(sources, len(self.classes_)).sources
-        self._pooled = pool([sources[i] for i in order])
+        self._pooled, self._pooled_weight = pool([sources[i] for i in order]), None
+        if self._weights is not None:
+            *own, last = self._weights
+            self._pooled_weight = np.concatenate([own[i] for i in order])
+            self._weights = [self._pooled_weight, last]
         try:
             super()._fit_domains([self._pooled], target, rng)
         finally:
-            del self._pooled
+            del self._pooled, self._pooled_weight
 
     def _finish(self, sources: list[Mixture], target: Mixture) -> None:
         if check_choice(self.route, "route", ("labels", "samples")) == "samples" and not hasattr(
@@ -119,7 +123,12 @@ class GMMOTDA(MixtureClassifier):
             return super()._train_classifier(rng)
         Z, codes = self._pooled
         images, rows, weights = send_samples(
-            Z, codes, self.source_mixtures_[0], self.unlabeled_mixture_, self.plan_
+            Z,
+            codes,
+            self.source_mixtures_[0],
+            self.unlabeled_mixture_,
+            self.plan_,
+            self._pooled_weight,
         )
         head = None if super()._is_map() else self.classifier
         return train_head(head, self._seed, images, codes[rows], weights)

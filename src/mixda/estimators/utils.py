@@ -16,7 +16,8 @@ from sklearn.utils.validation import validate_data
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_magnitude
-from mixda.estimators.encoders import seeded
+from mixda.chunks import apply_sample_weight
+from mixda.estimators.encoders import check_takes_weights, seeded
 
 __all__ = [
     "check_domains",
@@ -187,6 +188,21 @@ def encode_labels(
     return classes, codes
 
 
+def weighted_rows(
+    X: Array, codes: Codes, ids: NDArray[np.int64], sample_weight: Any
+) -> tuple[Array, Codes, NDArray[np.int64], Array]:
+    """Return the rows of positive weight, the codes of source rows, the ids and the weights."""
+    _, _, used = apply_sample_weight(X, sample_weight)
+    lost = np.setdiff1d(ids, ids[used])
+    if len(lost):
+        raise MixdaError(
+            f"sample_weight is zero in all rows of domain {lost[0]}; leave the domain out, or give "
+            "some of its rows a weight."
+        )
+    weight = np.asarray(sample_weight, dtype=np.float64)[used]
+    return X[used], codes[used[ids >= 0]], ids[used], weight
+
+
 def pool(sources: Sequence[Source]) -> Source:
     """Return the samples and codes of all sources as those of one.
 
@@ -248,6 +264,8 @@ def train_head(
     if len(np.unique(codes)) == 1:
         return DummyClassifier(strategy="most_frequent").fit(Z, codes)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    if weights:
+        check_takes_weights(classifier, "classifier")
     return seeded(classifier, seed).fit(Z, codes, **weights)
 
 

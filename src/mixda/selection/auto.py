@@ -163,13 +163,15 @@ class AutoMSDA(MultiSourceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> AutoMSDA:
+    def fit(self, X: Any, y: Any, sample_domain: Any = None, **options: Any) -> AutoMSDA:
         """Learn from labeled sources and an unlabeled target.
 
         Parameters
         ----------
         X, y, sample_domain : see `MultiSourceClassifier.fit`
             Target rows of `y` are read only if `target_labels` is "use".
+        **options
+            Rejected.
 
         Returns
         -------
@@ -178,7 +180,7 @@ class AutoMSDA(MultiSourceClassifier):
         check_choice(self.target_labels, "target_labels", ("ignore", "use"))
         use = self.target_labels == "use" and y is not None
         self._labels = given_labels(y, sample_domain) if use else []
-        super().fit(X, y, sample_domain)
+        super().fit(X, y, sample_domain, **options)
         return self
 
     def suggest_labels(self, n: int = 20) -> NDArray[np.intp]:
