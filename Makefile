@@ -69,7 +69,7 @@ ifdef MIXDA_DATA
 	@$(call run,cwru-faults --seeds 1)
 	@set -e; for suite in cwru cwru-faults; do \
 		$(call run,$$suite --features standardized-mlp --methods $(FEW) --seeds 1); done
-	@$(call run,tep --features moments --seeds 1)
+	@$(call run,tep --seeds 1)
 	@$(call run,office-caltech --rows 150 --seeds 1)
 	@$(call run,digits4 --rows 300 --seeds 1)
 	@$(call run,gas-drift --rows 200 --seeds 1)

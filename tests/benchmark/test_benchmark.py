@@ -211,11 +211,11 @@ def test_failed_cell_is_recorded_shown_and_tried_again(tmp_path):
 
 
 def test_features_that_fail_are_recorded_with_their_date(tmp_path):
-    summary = benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60, features="moments")
+    summary = benchmark.run("toy", ["SourceOnly"], 1, tmp_path, rows=60, features="statistics")
     assert (summary.n_run, summary.n_failed) == (0, 1)
     text = benchmark.table(tmp_path)
     assert "| SourceOnly | failed |" in text
-    assert "SourceOnly failed: features='fcn' and 'moments'" in text
+    assert "SourceOnly failed: features='statistics', 'statistics-mlp', 'fcn'" in text
     assert f"Computed {read_records(tmp_path)[0]['date'][:10]}" in text
     path = next((tmp_path / "cells").iterdir())  # older runs wrote no date there
     record = json.loads(path.read_text())
@@ -404,7 +404,7 @@ def test_features_do_not_depend_on_target_labels(features, monkeypatch):
     if features == "fcn":
         pytest.importorskip("torch")
         monkeypatch.setattr(_features, "FCN_EPOCHS", 1)
-    data = series() if features in ("fcn", "moments") else small_toy()
+    data = series() if features in _features._OF_SERIES else small_toy()
     target = data.domain_names[-1]
     poisoned = np.where(data.domain == data.domain.max(), 1 - data.y, data.y)
     made = make_features(data, target, features)
@@ -473,12 +473,14 @@ def series(n: int = 40) -> DomainDataset:
 
 def test_series_features_are_standardized_per_domain():
     data = series()
-    Z = make_features(data, "b", "moments")["Z"]
-    assert Z.shape == (40, 6)
+    Z = make_features(data, "b", "statistics")["Z"]
+    assert Z.shape == (40, 3 * 7)  # ten frequencies have five bands
     for k in (0, 1):
         np.testing.assert_allclose(Z[data.domain == k].mean(axis=0), 0, atol=1e-5)
+    # the second domain is the first one's distribution, three times as wide
+    np.testing.assert_allclose(Z[data.domain == 1].std(axis=0)[:2], 1, atol=1e-5)
     with pytest.raises(ValueError, match=r"features=.*time series"):
-        make_features(small_toy(), "target", "moments")
+        make_features(small_toy(), "target", "statistics")
 
 
 # ------------------------------------------------------------------------------------ ablations
@@ -677,3 +679,25 @@ def test_cwru_folds_are_blocks_of_time(tmp_path):
     rows = data.domain == 0
     folds = make_folds(int(rows.sum()), data.block[rows])
     np.testing.assert_array_equal(folds, data.block[rows])
+
+
+def test_statistics_keep_level_amplitude_and_frequency():
+    """A sine has all its power at one frequency, and its standard deviation is a / √2."""
+    time = np.arange(64) / 64
+    wave = 5.0 + 2.0 * np.sin(2 * np.pi * 4 * time)
+    values = _features.series_statistics(wave[None, None])[0]
+    np.testing.assert_allclose(values[0], 5.0)
+    np.testing.assert_allclose(values[1], np.log(np.sqrt(2.0) + 1e-3))
+    powers = np.exp(values[2:]) - 1e-3
+    # 32 frequencies in bands 1, 2, 3–5, 6–10, 11–18, 19–32; Σ|x̂|² = 64 σ² = 128, half at f > 0
+    np.testing.assert_allclose(powers, [0, 0, 64 / 3, 0, 0, 0], atol=1e-9)
+
+
+def test_each_seed_has_its_own_backbone(tmp_path):
+    benchmark.run("toy", ["SourceOnly"], 2, tmp_path, rows=60, features="mlp")
+    first, second = (tmp_path / "features").iterdir()
+    with np.load(first) as a, np.load(second) as b:
+        assert not np.array_equal(a["Z"], b["Z"])
+        np.testing.assert_array_equal(a["fold"], b["fold"])
+    benchmark.run("toy", ["SourceOnly"], 2, tmp_path, rows=60, features="raw")
+    assert len(list((tmp_path / "features").iterdir())) == 3

@@ -88,7 +88,7 @@ PAPER_TABLES: dict[str, PaperTable] = {
         "has 261 runs of 300 steps.",
     ),
 }
-PAPER_TABLES["cwru-faults"] = PAPER_TABLES["cwru"]
+PAPER_TABLES["cwru-faults"] = PAPER_TABLES["cwru-24000"] = PAPER_TABLES["cwru"]
 
 _SHORT = {"ar": "art", "cl": "clipart", "pr": "product", "rw": "realworld"}
 _SHORT |= {"a": "amazon", "d": "dslr", "w": "webcam", "realworldimages": "realworld"}

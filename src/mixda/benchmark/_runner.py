@@ -17,7 +17,7 @@ from mixda._core.text import printable
 from mixda._core.validation import check_choice, check_positive_int
 from mixda.benchmark._cells import Cell, check_folder, digest, is_done, slug, sweep
 from mixda.benchmark._entries import HEADS
-from mixda.benchmark._features import is_whole
+from mixda.benchmark._features import BACKBONES, is_whole
 from mixda.benchmark._plan import describe_data, plan_cells
 from mixda.benchmark._provenance import provenance
 from mixda.benchmark._worker import prepare_features, record_failure, run_cell
@@ -80,8 +80,8 @@ def run(
     `DomainDataset.block` if available, otherwise at random, never by label. With seed :math:`s`,
     a method gets all sources and the unlabeled rows of four folds, and is scored on fold
     :math:`s \bmod 5`, so that five seeds use each fold once. Features are computed once per
-    target, with a backbone trained on its sources if they have one, and are the same for all
-    methods.
+    target and are the same for all methods. If they have a backbone, it is trained on the sources
+    of the target, once per seed.
 
     Parameters
     ----------
@@ -183,25 +183,25 @@ def _run_cells(
     sweep(folder)
     about = {**provenance(), "domains": list(data.domain_names)}
     waiting = [cell for cell in cells if not is_done(folder, cell)]
-    paths = {cell.target: _feature_path(folder, cell) for cell in waiting}
-    whole = {target: is_whole(path) for target, path in paths.items()}
-    missing = [cell for cell in waiting if not whole[cell.target]]
-    kinds = {cell.target: cell.features for cell in missing}
+    paths = {cell.key: _feature_path(folder, cell) for cell in waiting}
+    whole = {path: is_whole(path) for path in set(paths.values())}
+    missing = {paths[cell.key]: cell for cell in waiting if not whole[paths[cell.key]]}
     with _backend(dask):
         jobs: Jobs = [
-            (prepare_features, (paths[target], data, target, kind))
-            for target, kind in kinds.items()
+            (prepare_features, (path, data, cell.target, cell.features, _backbone_seed(cell)))
+            for path, cell in missing.items()
         ]
-        problems = dict(zip(kinds, _run_jobs(jobs, "features", n_jobs, verbose), strict=True))
-        failures = []
-        for cell in missing:
-            reason = problems[cell.target]
-            if reason is not None:
+        problems = dict(zip(missing, _run_jobs(jobs, "features", n_jobs, verbose), strict=True))
+        failures, ready = [], []
+        for cell in waiting:
+            reason = problems.get(paths[cell.key])
+            if reason is None:
+                ready.append(cell)
+            else:
                 record_failure(folder, cell, reason, about)
                 failures.append(reason)
-        ready = [cell for cell in waiting if problems.get(cell.target) is None]
         random.SystemRandom().shuffle(ready)  # concurrent runs then share the cells
-        jobs = [(run_cell, (folder, cell, paths[cell.target], about)) for cell in ready]
+        jobs = [(run_cell, (folder, cell, paths[cell.key], about)) for cell in ready]
         failures += [x for x in _run_jobs(jobs, "cells", n_jobs, verbose) if x is not None]
     return RunSummary(
         folder,
@@ -274,8 +274,14 @@ def _backend(dask: str | None) -> Iterator[None]:
 
 def _feature_path(folder: Path, cell: Cell) -> Path:
     identity = [cell.data, cell.features, cell.recipe, cell.rows, cell.fingerprint, cell.target]
+    if cell.features in BACKBONES:
+        identity.append(_backbone_seed(cell))
     name = f"{slug(cell.data)}-{slug(cell.target)}-{cell.features}-{digest(identity)}"
     return folder / "features" / f"{name}.npz"
+
+
+def _backbone_seed(cell: Cell) -> int:
+    return cell.seed if cell.features in BACKBONES else 0
 
 
 def _make_folder(folder: Path) -> None:

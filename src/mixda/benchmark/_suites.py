@@ -35,13 +35,16 @@ SUITES: dict[str, Suite] = {
     "toy": Suite(lambda: datasets.make_shifted_toy(random_state=2), "raw", ("target",)),
     "cwru": Suite(lambda: datasets.load_cwru(), "mlp"),
     "cwru-faults": Suite(lambda: datasets.load_cwru(loads=(1, 2, 3)), "mlp"),
-    "tep": Suite(lambda: datasets.load_tep(), "fcn"),
+    "cwru-24000": Suite(lambda: datasets.load_cwru(step=139, n_windows=800), "mlp"),
+    "tep": Suite(lambda: datasets.load_tep(), "statistics-mlp"),
     "office-caltech": Suite(lambda: datasets.load_office_caltech(), "standardized"),
     "office-caltech-surf": Suite(lambda: datasets.load_office_caltech("surf"), "standardized"),
     "digits4": Suite(lambda: datasets.load_digits4(), "mlp"),
     "gas-drift": Suite(lambda: datasets.load_gas_drift(), "standardized"),
     "cstr": Suite(lambda: datasets.load_cstr(), "standardized"),
-    "office31": Suite(lambda: datasets.load_office31(), "standardized"),
+    "office31": Suite(
+        lambda: datasets.load_office31(features="efficientnet"), "standardized-domain"
+    ),
     "office-home": Suite(lambda: datasets.load_office_home(), "standardized"),
 }
 ABLATIONS = ("lighter", "better", "faster", "trajectories")

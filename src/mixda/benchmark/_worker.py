@@ -44,13 +44,15 @@ from mixda.datasets import DomainDataset
 Predictions = dict[str, NDArray[Any]]
 
 
-def prepare_features(path: Path, data: DomainDataset, target: str, features: str) -> str | None:
+def prepare_features(
+    path: Path, data: DomainDataset, target: str, features: str, seed: int = 0
+) -> str | None:
     """Write the feature file of a target; return an error message or None."""
     if is_whole(path):  # by a concurrent run
         return None
     try:
         with _one_thread("torch" if features == "fcn" else "numpy"):
-            write_features(path, make_features(data, target, features))
+            write_features(path, make_features(data, target, features, seed))
     except Exception as error:  # must not stop the other targets
         return _error_message(error)
     return None
