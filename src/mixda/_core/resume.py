@@ -22,7 +22,7 @@ from mixda._core.typing import PathArgument
 T = TypeVar("T")
 Folder = PathArgument
 
-_CACHE_FILE = re.compile(r"[0-9a-f]{64}\.(gmm|dictionary|trial)")
+_CACHE_FILE = re.compile(r"[0-9a-f]{64}\.(gmm|em|dictionary|trial)")
 
 
 def fingerprint(arrays: Iterable[Any], settings: Any) -> str:

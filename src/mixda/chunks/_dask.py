@@ -15,9 +15,23 @@ from mixda.chunks._rows import RowBlock, encode_column
 
 @dataclass(frozen=True, eq=False)
 class DaskPartition:
-    """Rows that a Dask graph computes."""
+    """Rows that a Dask graph computes, by ``load(*arguments)`` if that is known."""
 
     delayed: Any
+    load: Any = None
+    arguments: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, load: Any, *arguments: Any, **options: Any) -> DaskPartition:
+        """Return a partition that is loaded from delayed arguments."""
+        import dask
+
+        make = dask.delayed(load, pure=False)
+        return cls(make(*arguments, **options), load, arguments)
+
+    def select_domains(self, domains: frozenset[str] | None, labeled: bool) -> DaskPartition:
+        """Return the rows of some domains (None: of all), without classes unless `labeled`."""
+        return DaskPartition.of(self.load, *self.arguments, selection=(domains, labeled))
 
     def blocks(self) -> Iterator[RowBlock]:
         """Compute the rows in this process."""
@@ -59,9 +73,9 @@ def array_partitions(
     columns = [X.to_delayed().ravel()]
     for name, values in (("label", label), ("domain", domain)):
         columns.append(_column_blocks(X, name, values))
-    make = dask.delayed(_load_arrays, pure=False)
     partitions = tuple(
-        DaskPartition(make(*blocks, k)) for k, blocks in enumerate(zip(*columns, strict=True))
+        DaskPartition.of(_load_arrays, *blocks, k)
+        for k, blocks in enumerate(zip(*columns, strict=True))
     )
     return partitions, int(X.shape[1]), _nbytes(X.shape[0], X.shape[1])
 
@@ -70,8 +84,6 @@ def frame_partitions(
     frame: Any, label: str | None, domain: str | None, columns: Sequence[str] | None
 ) -> tuple[tuple[DaskPartition, ...], tuple[str, ...]]:
     """Return the partitions of a Dask dataframe and the names of its features."""
-    import dask
-
     for name in (*(columns or ()), label, domain):
         if name is not None and name not in frame.columns:
             raise MixdaError(
@@ -84,9 +96,8 @@ def frame_partitions(
             "the dataframe has no column of numbers to use as a feature; its columns are "
             f"{list(frame.columns)}."
         )
-    make = dask.delayed(_load_frame, pure=False)
     partitions = tuple(
-        DaskPartition(make(delayed, names, label, domain, k))
+        DaskPartition.of(_load_frame, delayed, names, label, domain, k)
         for k, delayed in enumerate(frame.to_delayed())
     )
     return partitions, names
@@ -112,24 +123,52 @@ def _nbytes(n: float, d: int) -> int | None:
     return None if np.isnan(n) else 8 * int(n) * d
 
 
-def _load_arrays(X: Any, label: Any, domain: Any, index: int) -> LoadedPartition:
-    return _checked(X, label, domain, f"block {index + 1} of the Dask array")
+def is_dask(X: Any) -> bool:
+    """Return whether `X` is a Dask collection."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+Selection = tuple[frozenset[str] | None, bool]  # domains (None: all), and whether to keep classes
+
+
+def _load_arrays(
+    X: Any, label: Any, domain: Any, index: int, selection: Selection | None = None
+) -> LoadedPartition:
+    return _checked(X, label, domain, f"block {index + 1} of the Dask array", selection)
 
 
 def _load_frame(
-    frame: Any, names: tuple[str, ...], label: str | None, domain: str | None, index: int
+    frame: Any,
+    names: tuple[str, ...],
+    label: str | None,
+    domain: str | None,
+    index: int,
+    selection: Selection | None = None,
 ) -> LoadedPartition:
     labels, domains = (None if n is None else np.asarray(frame[n]) for n in (label, domain))
     place = f"partition {index + 1} of the Dask dataframe"
-    return _checked(frame[list(names)].to_numpy(), labels, domains, place)
+    return _checked(frame[list(names)].to_numpy(), labels, domains, place, selection)
 
 
-def _checked(X: Any, label: Any, domain: Any, place: str) -> LoadedPartition:
+def _checked(
+    X: Any, label: Any, domain: Any, place: str, selection: Selection | None
+) -> LoadedPartition:
+    if domain is not None:
+        domain = check_names(domain, "domain").astype(str)
+    if selection is not None:
+        names, labeled = selection
+        rows: Any = slice(None)
+        if names is not None:
+            if domain is None:
+                raise MixdaError("the data have no names of domains; make them with a domain.")
+            rows = np.isin(domain, list(names))
+        X, domain = X[rows], None
+        label = label[rows] if label is not None and labeled else None
     if not len(X):
         return LoadedPartition(())
-    rows = RowBlock(
+    block = RowBlock(
         check_X(X, place),
         None if label is None else encode_column(check_names(label, f"the label of {place}")),
-        None if domain is None else encode_column(check_names(domain, "domain").astype(str)),
+        None if domain is None else encode_column(domain),
     )
-    return LoadedPartition(tuple(rows.blocks()))
+    return LoadedPartition(tuple(block.blocks()))

@@ -20,6 +20,8 @@ from mixda.chunks._rows import EncodedColumn, RowBlock, rows_per_block
 from mixda.tables import (
     MISSING_NAMES,
     PARQUET_SUFFIXES,
+    Batch,
+    Columns,
     Table,
     TableFile,
     class_names,
@@ -31,10 +33,10 @@ _MIN_ROWS_PER_PARTITION = 1 << 16  # smaller neighboring row groups are combined
 
 
 def file_partitions(
-    table: Table, features: tuple[str, ...], label: str | None, domain: str | None, missing: str
+    table: Table, encoding: Columns, label: str | None, domain: str | None, missing: str
 ) -> tuple[Any, ...]:
     """Split the files of a table into partitions."""
-    columns = _Columns(features, label, domain, missing)
+    columns = _Columns(encoding, label, domain, missing)
     partitions: list[Any] = []
     for file in table.table_files:
         # absolute, because workers may have another working directory
@@ -42,7 +44,7 @@ def file_partitions(
         name = file.path.name.lower()
         if name.endswith(PARQUET_SUFFIXES):
             partitions += _parquet_partitions(file.path, columns)
-        elif name.endswith(".npy") and label is None and domain is None:
+        elif name.endswith(".npy") and label is None and domain is None and encoding.numeric:
             partitions += _npy_partitions(file, columns)
         else:
             partitions.append(_FilePartition(file, columns))
@@ -51,44 +53,76 @@ def file_partitions(
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns to read, and how to treat missing values."""
+    """The columns to read, how to treat missing values, and whose rows to read (None: all)."""
 
-    features: tuple[str, ...]
+    encoding: Columns
     label: str | None
     domain: str | None
     missing: str
+    domains: frozenset[str] | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return self.encoding.names
 
     @property
     def extra(self) -> list[str]:
         return [name for name in (self.label, self.domain) if name is not None]
 
     @property
+    def as_written(self) -> list[str]:
+        return [*self.extra, *self.encoding.text_names]
+
+    @property
     def names(self) -> list[str]:
         return list(dict.fromkeys([*self.features, *self.extra]))
 
+    def select_domains(self, domains: frozenset[str] | None, labeled: bool) -> _Columns:
+        """Return the columns for the rows of some domains, which then are one domain."""
+        label = self.label if labeled else None
+        domain = None if domains is None else self.domain
+        return replace(self, label=label, domain=domain, domains=domains)
+
     def rows(self, record: Any, place: str, first: int) -> RowBlock:
         """Convert a record batch; `first` is the number of its first row at `place`, from 0."""
-        by_feature = np.empty((len(self.features), record.num_rows))
-        for k, name in enumerate(self.features):
-            by_feature[k] = _numbers(record.column(name))
+        by_feature = self._matrix(record)
         label = None if self.label is None else _encoded(record, self.label)
         domain = None if self.domain is None else _encoded(record, self.domain)
+        wanted = None
+        if self.domains is not None and domain is not None:
+            known = np.array([name in self.domains for name in domain.names] + [False])
+            wanted, domain = known[domain.codes], None
         largest = max(by_feature.max(initial=0.0), -by_feature.min(initial=0.0))
         absent = [None if c is None else c.codes < 0 for c in (label, domain)]
-        if largest <= LARGEST and not any(a is not None and a.any() for a in absent):
+        complete = largest <= LARGEST and not any(a is not None and a.any() for a in absent)
+        if complete and wanted is None:
             return RowBlock(by_feature.T, label, domain)
+        if wanted is None:
+            wanted = np.ones(record.num_rows, dtype=bool)
         unusable = ~(np.abs(by_feature) <= LARGEST)
         if self.missing == "mixture":
             unusable &= ~np.isnan(by_feature)
-        invalid = unusable.any(axis=0)
+        invalid = wanted & unusable.any(axis=0)
         if self.missing == "mixture" and invalid.any():
             self._raise_for(by_feature, [None, None], place, first, int(invalid.argmax()))
         for a in absent:
-            invalid |= False if a is None else a
-        if self.missing == "error":
+            invalid |= False if a is None else wanted & a
+        if self.missing == "error" and invalid.any():
             self._raise_for(by_feature, absent, place, first, int(invalid.argmax()))
-        complete = np.flatnonzero(~invalid)
-        return RowBlock(by_feature.T, label, domain)[complete]
+        return RowBlock(by_feature.T, label, domain)[np.flatnonzero(wanted & ~invalid)]
+
+    def _matrix(self, record: Any) -> Array:
+        """Return the features, shape (d, n), with NaN for missing values."""
+        if self.encoding.numeric:
+            by_feature = np.empty((len(self.features), record.num_rows))
+            for k, name in enumerate(self.features):
+                by_feature[k] = _numbers(record.column(name))
+            return by_feature
+        batch, text = Batch(Path(), 0, record), self.encoding.text_names
+        X = self.encoding.encode(
+            lambda name: batch.values(name) if name in text else _numbers(record.column(name))
+        )
+        return np.asarray(X.T)
 
     def _raise_for(
         self,
@@ -106,7 +140,8 @@ class _Columns:
             cells = np.abs(by_feature[:, row])
             unusable = cells > LARGEST if self.missing == "mixture" else ~(cells <= LARGEST)
             k = int(unusable.argmax())
-            names = [self.features[k]]
+            owners = [part.name for part in self.encoding.columns for _ in part.feature_names]
+            names = [owners[k]]
             value = by_feature[k, row]
             if not np.isnan(value):
                 what = "an infinite value" if np.isinf(value) else f"the value {value:.3g}"
@@ -122,6 +157,9 @@ class _ParquetPartition:
     path: Path
     row_groups: tuple[int, ...]
     columns: _Columns
+
+    def select_domains(self, domains: frozenset[str] | None, labeled: bool) -> _ParquetPartition:
+        return replace(self, columns=self.columns.select_domains(domains, labeled))
 
     def blocks(self) -> Iterator[RowBlock]:
         pa = pyarrow()
@@ -145,9 +183,12 @@ class _FilePartition:
     file: TableFile
     columns: _Columns
 
+    def select_domains(self, domains: frozenset[str] | None, labeled: bool) -> _FilePartition:
+        return replace(self, columns=self.columns.select_domains(domains, labeled))
+
     def blocks(self) -> Iterator[RowBlock]:
         first, rows = 0, rows_per_block(len(self.columns.features))
-        for record in self.file.record_batches(self.columns.names, self.columns.extra, rows):
+        for record in self.file.record_batches(self.columns.names, self.columns.as_written, rows):
             yield self.columns.rows(record, str(self.file.path), first)
             first += record.num_rows
 

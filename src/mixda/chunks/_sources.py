@@ -27,7 +27,7 @@ from mixda.chunks._rows import (
     encode_column,
     rows_per_block,
 )
-from mixda.tables import open_table
+from mixda.tables import Columns, Table, open_table
 
 Batches = Callable[[], Iterable[Any]]
 
@@ -83,12 +83,13 @@ def from_files(
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     missing: str = "error",
+    encoding: Columns | None = None,
 ) -> RowSource:
     r"""Read rows from csv, parquet, npz or npy files, without holding all of them in memory.
 
     Parameters
     ----------
-    paths : path, pattern, folder, or a sequence of these
+    paths : path, pattern, folder, a sequence of these, or Table
         Files of one table, see `mixda.tables.open_table`.
     label, domain : str, optional
         Columns with the classes and with the names of the domains.
@@ -98,6 +99,8 @@ def from_files(
     missing : {"error", "drop", "mixture"}
         How to treat rows with missing values: raise an error, leave them out, or keep their gaps,
         which the fit of a mixture integrates out. Rows without a class or domain are left out.
+    encoding : Columns, optional
+        The columns and how they become features, instead of `columns` and `drop`.
 
     Returns
     -------
@@ -117,9 +120,13 @@ def from_files(
     Mixture(n_components=2, n_features=1, classes=['ok', 'worn'])
     """
     check_choice(missing, "missing", ("error", "drop", "mixture"))
-    table = open_table(paths)
-    features = table.features(columns, (label, domain, *drop))
-    partitions = file_partitions(table, features, label, domain, missing)
+    table = paths if isinstance(paths, Table) else open_table(paths)
+    if encoding is None:
+        encoding = Columns.of_numbers(table.features(columns, (label, domain, *drop)))
+    else:
+        table.check_encoding(encoding)
+    features = encoding.feature_names
+    partitions = file_partitions(table, encoding, label, domain, missing)
     size = None if table.n_rows is None else 8 * table.n_rows * len(features)
     return RowSource(
         partitions,

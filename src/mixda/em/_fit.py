@@ -29,6 +29,7 @@ from mixda.chunks import (
     column_names,
     from_arrays,
     from_dask,
+    is_dask,
 )
 from mixda.em._loop import Constraints, Execution, FittedGroup, fit_rows, fit_source
 from mixda.em._search import Settings
@@ -177,6 +178,7 @@ def fit_labeled_mixture(
     n_init: int = 1,
     max_iter: int = 100,
     tol: float = 1e-4,
+    init: Mixture | None = None,
     max_components: int = 16,
     min_component_rows: int = 1,
     allow_exposed_rows: bool = False,
@@ -207,6 +209,8 @@ def fit_labeled_mixture(
         As in `fit_mixture`. ``min_std="auto"`` uses the standard deviations of all samples.
     min_component_rows, allow_exposed_rows
         As in `fit_mixture`, within each class.
+    init : Mixture, optional
+        Initial mixture, labeled. The components of each class start the mixture of that class.
     classes : array-like of shape (nc,), optional
         Classes in the order of the columns of `labels`. A class that does not occur in `y` has a
         column but no component. Default: the sorted values of `y`.
@@ -237,6 +241,8 @@ def fit_labeled_mixture(
     )
     source = _as_source(X, y, sample_weight, chunk_size, execution)
     if source is not None:
+        if init is not None:
+            settings = settings.starting_from(_labeled(init), source.n_features)
         groups = fit_source(
             source, grouping, settings, constraints, execution, random_state, verbose
         )
@@ -245,6 +251,8 @@ def fit_labeled_mixture(
         return _join_classes(groups, class_prior, classes)
     feature_names, X = column_names(X), check_X(X, allow_nan=True)
     names, codes = encode_classes(y, classes, len(X))
+    if init is not None:
+        settings = settings.starting_from(_labeled(init), X.shape[1])
     X, weight, used = apply_sample_weight(X, sample_weight)
     rows = RowBlock(X, EncodedColumn(list(names), codes[used]), weight=weight)
     groups = fit_rows(rows, feature_names, grouping, settings, constraints, random_state, verbose)
@@ -339,12 +347,17 @@ def fit_domains(
     }
 
 
+def _labeled(init: Any) -> Any:
+    if isinstance(init, Mixture) and not init.is_labeled:
+        raise MixdaError("init must be a labeled mixture; fit it with fit_labeled_mixture.")
+    return init
+
+
 def _as_source(
     X: Any, y: Any, sample_weight: Any, chunk_size: int | None, execution: Execution
 ) -> RowSource | None:
     """Return the data as a `RowSource`, or None if they are arrays to be fitted in memory."""
-    is_dask = type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-    if not is_dask and not isinstance(X, RowSource):
+    if not is_dask(X) and not isinstance(X, RowSource):
         if execution == Execution():
             return None
         return from_arrays(X, y, sample_weight=sample_weight, rows=chunk_size)

@@ -28,6 +28,7 @@ from mixda.em._search import (
     Search,
     Settings,
     check_varies,
+    class_part,
     feature_units,
     std_floor,
 )
@@ -196,6 +197,9 @@ def _problems(
         else:
             max_components = max(1, m.n // constraints.rows_per_component)
             group_settings = settings.limited(min(len(m.distinct), max_components))
+        if settings.init is not None and key[1] is not None:
+            part = class_part(settings.init, key[1])
+            group_settings = group_settings.starting_from(part, len(m.mean))
         problem = MixtureProblem(
             m.n, m.mean, domain.spread, floor, unit, group_settings, negligible_std
         )

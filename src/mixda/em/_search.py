@@ -291,6 +291,18 @@ class Search:
         return self.parameters if self.chosen is None else self.chosen
 
 
+def class_part(mixture: Mixture, label: Any) -> Mixture:
+    """Return the components of a labeled mixture that belong to a class, as a mixture."""
+    names = [str(name) for name in np.asarray(mixture.classes).tolist()]
+    if str(label) not in names:
+        raise MixdaError(f"init has no component of class {label!r}; its classes are {names}.")
+    own = np.asarray(mixture.labels)[:, names.index(str(label))] > 0.5
+    if not own.any():
+        raise MixdaError(f"init has no component of class {label!r}.")
+    weights = mixture.weights[own]
+    return Mixture(weights / weights.sum(), mixture.means[own], mixture.stds[own])
+
+
 def check_varies(spread: Array, low: Array, high: Array) -> None:
     """Check that the squares of the variation of the data do not underflow."""
     min_spread = _MIN_FLOOR / _RELATIVE_FLOOR

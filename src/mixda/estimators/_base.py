@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -23,7 +24,10 @@ from mixda._core.errors import MixdaError
 from mixda._core.order import canonical_order
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
+from mixda.chunks import Domains, RowSource, as_domains
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
+from mixda.estimators._large import is_large, predict_large
+from mixda.estimators._streams import encoded_streams
 from mixda.estimators._summary import class_gaussians
 from mixda.estimators._targets import (
     check_forgotten_domains,
@@ -101,15 +105,23 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     _seed: int
     _sizes: list[int | None]  # samples of each source, then of the target, where known
     _weights: list[Array] | None  # of the same, during a fit with sample_weight
+    _rows_used: list[int]  # of each source, then of the target, those in memory
+    _large: Domains | None = None  # data of any size, during a fit
+    _streams: Mapping[int, RowSource] = MappingProxyType({})  # all their rows, encoded
 
     def fit(
-        self, X: Any, y: Any, sample_domain: Any = None, **options: Any
+        self, X: Any, y: Any = None, sample_domain: Any = None, **options: Any
     ) -> MultiSourceClassifier:
         """Learn from labeled sources and an unlabeled target.
 
+        Data that do not fit in memory are given as a mapping of ids to sources of `mixda.chunks`
+        or as `mixda.chunks.Domains`, without `y`; as one such source, with `sample_domain` mapping
+        the names of its domains to ids; or as a Dask collection with `y` and `sample_domain`.
+        Mixtures are then fitted to all rows, everything else to a sample of each domain.
+
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or data of any size
             Samples of all domains. NaN marks a missing value.
         y : array-like of shape (n,)
             Classes of the source rows. Target rows are never read.
@@ -131,6 +143,21 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self._fit(X, y, sample_domain)
 
     def _fit(self: Self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None) -> Self:
+        self._large = as_domains(X, y, sample_domain)
+        if self._large is None:
+            return self._fit_arrays(X, y, sample_domain, sample_weight)
+        if sample_weight is not None:
+            raise MixdaError("sample_weight must be None for data of any size.")
+        try:
+            X, y, ids = self._large.arrays()
+            alone = sample_domain is None and list(self._large.rows) == [0]
+            return self._fit_arrays(X, y, None if alone else ids)
+        finally:
+            self._large, self._streams = None, {}
+
+    def _fit_arrays(
+        self: Self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None
+    ) -> Self:
         if y is None:
             raise MixdaError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
@@ -138,6 +165,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             )
         self._forget()
         given_X, X = X, check_samples(self, X, reset=True)
+        if self._large is not None and self._large.feature_names is not None:
+            self.feature_names_in_ = np.array(self._large.feature_names, dtype=object)
         with user_errors():
             check_consistent_length(X, y)
         ids = check_domains(sample_domain, len(X), default=0)
@@ -169,6 +198,18 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         source_Z, source_ids = Z[is_source], ids[is_source]
         sources = [(source_Z[source_ids == k], codes[source_ids == k]) for k in self.sources_]
         target = None if is_source.all() else Z[~is_source]
+        self._rows_used = [
+            *(len(Z) for Z, _ in sources),
+            *([] if target is None else [len(target)]),
+        ]
+        if self._large is not None and self._large.is_thinned:
+            self._streams = encoded_streams(
+                self._large,
+                self.encoder_,
+                self.classes_,
+                getattr(self, "imputer_", None),
+                self._integrates_gaps(),
+            )
         if weight is not None:
             self._weights = [weight[ids == k] for k in self.sources_] + [weight[~is_source]]
         try:
@@ -176,17 +217,27 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         finally:
             self._weights = None
         if target is not None:
-            self._sizes = [*(len(Z) for Z, _ in sources), len(target)]
+            self._sizes = self._all_rows([*(len(Z) for Z, _ in sources), len(target)])
             if not hasattr(self, "unlabeled_mixture_"):
                 self._summarize(sources, target)
         return self
 
-    def predict(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> NDArray[Any]:
+    def _all_rows(self, sizes: list[int | None]) -> list[int | None]:
+        """Return the rows of each source and of the target, not only of their samples."""
+        if self._large is None:
+            return sizes
+        samples = self._large.samples
+        target = sum(sample.n_rows for key, sample in samples.items() if key < 0)
+        return [*(samples[int(k)].n_rows for k in self.sources_), target]
+
+    def predict(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> Any:
         """Return the most probable class of each row.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), RowSource, or Dask collection
+            For a Dask collection, the result is a Dask array; for a `RowSource`, an iterator over
+            one array per partition. Their rows are those of the target.
         sample_domain : array-like of shape (n,) or int, optional
             Domains of the rows. Default: the target. Rows of sources are standardized as such
             (see `scale`) and then classified like those of the target. It is required after a fit
@@ -198,16 +249,20 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         -------
         ndarray of shape (n,)
         """
+        if is_large(X):
+            return predict_large(self, X, sample_domain, "predict")
         proba = self.predict_proba(X, sample_domain, allow_source)
         winners: NDArray[Any] = self.classes_[proba.argmax(axis=1)]
         return winners
 
-    def predict_proba(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> Array:
+    def predict_proba(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> Any:
         """Return the probability of each class, shape (n, nc), columns as in `classes_`.
 
         Parameters are those of `predict`.
         """
         check_is_fitted(self)
+        if is_large(X):
+            return predict_large(self, X, sample_domain, "predict_proba")
         given_X, X = X, check_samples(self, X, reset=False)
         if hasattr(self, "targets_") and sample_domain is None:
             known = name_targets(self.targets_)
@@ -398,6 +453,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         parameters.pop("checkpoint", None)  # a place on this machine
         return {
             "parameters": parameters,
+            "rows_used": list(getattr(self, "_rows_used", [])),
             "versions": {
                 "mixda": __version__,
                 "numpy": np.__version__,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
@@ -73,7 +74,19 @@ def fill_empty_features(X: Array, ids: Ids, imputer: Mixture) -> Array:
     filled: Array = X.copy()
     for k in np.unique(ids):
         rows = ids == k
-        empty = np.isnan(X[rows]).all(axis=0)
+        empty = empty_features(X[rows])
         if empty.any():
-            filled[np.ix_(rows, empty)] = imputer.impute(X[rows])[:, empty]
+            filled[rows] = fill_features(X[rows], empty, imputer)
+    return filled
+
+
+def empty_features(X: Array) -> NDArray[np.bool_]:
+    """Return which features have no value in any row."""
+    return np.asarray(np.isnan(X).all(axis=0))
+
+
+def fill_features(X: Array, features: NDArray[np.bool_], imputer: Mixture) -> Array:
+    """Fill the gaps of some features only."""
+    filled: Array = X.copy()
+    filled[:, features] = imputer.impute(X)[:, features]
     return filled

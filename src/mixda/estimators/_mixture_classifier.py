@@ -24,7 +24,14 @@ from mixda._core.validation import (
     check_X,
     encode_classes,
 )
-from mixda.em import cached_mixture, feature_units, fit_labeled_mixture, fit_mixture
+from mixda.chunks import RowSource, join_sources
+from mixda.em import (
+    cached_mixture,
+    feature_units,
+    fit_labeled_mixture,
+    fit_mixture,
+    refine_mixture,
+)
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._export import rule_of
 from mixda.estimators.encoders import DomainEncoder, sample_moments
@@ -60,7 +67,7 @@ class MixtureClassifier(MultiSourceClassifier):
     verbose: Any
 
     def fit(  # type: ignore[override]
-        self: Self, X: Any, y: Any, sample_domain: Any = None, sample_weight: Any = None
+        self: Self, X: Any, y: Any = None, sample_domain: Any = None, sample_weight: Any = None
     ) -> Self:
         """Learn from labeled sources and an unlabeled target.
 
@@ -213,7 +220,43 @@ class MixtureClassifier(MultiSourceClassifier):
             fitted = self._unlabeled_mixture(
                 target, mixtures, self._floor, self._fit_rng(), weights[-1]
             )
-            self._finish(mixtures, fitted)
+            self._finish(*self._refined(mixtures, fitted))
+
+    def _refined(self, sources: list[Mixture], target: Mixture) -> tuple[list[Mixture], Mixture]:
+        """Continue EM over all rows, where the mixtures were fitted to a sample of them."""
+        if not self._streams:
+            return sources, target
+        streams = [self._streams[int(k)] for k in self.sources_]
+        if len(sources) < len(streams):  # the method pools its sources
+            streams = [join_sources(streams)]
+        refined = [
+            self._refine(p, stream, classes=np.arange(len(self.classes_)))
+            for p, stream in zip(sources, streams, strict=True)
+        ]
+        goal = join_sources([stream for key, stream in self._streams.items() if key < 0])
+        return refined, self._refine(target, goal)
+
+    def _refine(self, start: Mixture, stream: RowSource, **options: Any) -> Mixture:
+        assert self._large is not None
+        if start.is_labeled:
+            options = {**options, "class_prior": self.class_prior}
+            start = replace(start, classes=options["classes"])
+        mixture = refine_mixture(
+            self.checkpoint,
+            stream,
+            start,
+            digest=[sample.digest for sample in self._large.samples.values()],
+            verbose=self.verbose,
+            n_jobs=self._large.n_jobs,
+            client=self._large.client,
+            min_std=self._floor,
+            min_component_rows=self.min_component_rows,
+            allow_exposed_rows=True,  # `AdaptedModel.save` tells
+            **options,
+        )
+        kept = {key: value for key, value in start.info.items() if key not in mixture.info}
+        classes = self.classes_ if start.is_labeled else None
+        return replace(mixture, classes=classes, info={**mixture.info, **kept})
 
     def _fit_rng(self) -> np.random.Generator:
         """Return the same draws for every domain, so that the order of sources does not matter."""

@@ -59,7 +59,7 @@ class SourceOnly(MultiSourceClassifier):
         self.random_state = random_state
 
     def fit(  # type: ignore[override]
-        self, X: Any, y: Any, sample_domain: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, sample_domain: Any = None, sample_weight: Any = None
     ) -> SourceOnly:
         """Learn from labeled sources.
 
@@ -114,7 +114,7 @@ class TargetOnly(SourceOnly):
     """
 
     def fit(  # type: ignore[override]
-        self, X: Any, y: Any, sample_domain: Any = None, target_labels: Any = None
+        self, X: Any, y: Any = None, sample_domain: Any = None, target_labels: Any = None
     ) -> TargetOnly:
         """Train on the target labels.
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_magnitude
 from mixda.chunks import apply_sample_weight
+from mixda.estimators._large import is_large as is_large
 from mixda.estimators.encoders import check_takes_weights, seeded
 
 __all__ = [

@@ -20,7 +20,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
 from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier
-from mixda.estimators.utils import Source
+from mixda.estimators.utils import Source, is_large
 from mixda.model import AdaptedModel, Trust, default_names
 from mixda.rules import Pool, Rule
 from mixda.selection._estimate import add_labels, estimate_accuracy, temper
@@ -52,6 +52,7 @@ _MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is l
 _PRIOR_LABELS = 30.0  # labeled target rows that all left-out sources count for
 _MAX_DIAGNOSED_ROWS = 500  # of each domain, to tell a shift from other class shares
 _DISPLAY_STEPS = 10
+_MAX_DISPLAYED_ROWS = 20_000  # of each domain in the start of its mixture, if it is thinned
 _MAX_DISPLAYED_FEATURES = 200  # more are reduced for the mixtures that a report shows
 
 
@@ -163,7 +164,7 @@ class AutoMSDA(MultiSourceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None, **options: Any) -> AutoMSDA:
+    def fit(self, X: Any, y: Any = None, sample_domain: Any = None, **options: Any) -> AutoMSDA:
         """Learn from labeled sources and an unlabeled target.
 
         Parameters
@@ -179,6 +180,10 @@ class AutoMSDA(MultiSourceClassifier):
         """
         check_choice(self.target_labels, "target_labels", ("ignore", "use"))
         use = self.target_labels == "use" and y is not None
+        if self.target_labels == "use" and (is_large(X) or not use):
+            raise MixdaError(
+                "target_labels='use' needs y as an array; data of any size have no target labels."
+            )
         self._labels = given_labels(y, sample_domain) if use else []
         super().fit(X, y, sample_domain, **options)
         return self
@@ -225,6 +230,8 @@ class AutoMSDA(MultiSourceClassifier):
             return
         labels = encode_target_labels(self._labels or [None] * len(target), self.classes_)
         problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
+        used = {k: len(codes) for k, codes in zip(self._order, problem.codes, strict=True)}
+        self._rows_used = [*(used[k] for k in range(len(sources))), len(rows)]
         folds = self._run_trials(members, sources, target)
         with Progress(1, "adapting to the target", self.verbose) as progress:
             fitted = self._fit_members(members, problem)
@@ -271,6 +278,7 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> dict[int, Fold]:
         most = check_positive_int(self.max_rows, "max_rows") * len(sources)
         few, _ = self._problem(sources, target, np.full(0, -1), min(most, _MAX_TRIAL_ROWS))
+        self._trial_rows = sum(len(codes) for codes in few.codes)
         budget = np.inf
         if self.budget is not None:
             budget = check_number(self.budget, "budget", above=True)
@@ -457,11 +465,19 @@ class AutoMSDA(MultiSourceClassifier):
             n_axes = min(_MAX_DISPLAYED_FEATURES, n_rows - 1)
             encoder = PCA(n_axes, svd_solver="randomized", random_state=self._seed)
         self.display_ = GMMDaDiL(
-            encoder=encoder, classifier="map", n_iter=10, random_state=self._seed
+            encoder=encoder,
+            classifier="map",
+            n_iter=10,
+            checkpoint=self.checkpoint,
+            random_state=self._seed,
+            verbose=self.verbose,
         )
-        codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
-        ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
-        self.display_.fit(np.vstack(X), self.classes_[codes], sample_domain=ids)
+        if self._large is not None and self._large.is_thinned:
+            self.display_.fit(self._large.thinned(_MAX_DISPLAYED_ROWS))  # and all other rows
+        else:
+            codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
+            ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
+            self.display_.fit(np.vstack(X), self.classes_[codes], sample_domain=ids)
         self.source_mixtures_ = self.display_.source_mixtures_
         self.unlabeled_mixture_ = self.display_.unlabeled_mixture_
 
@@ -526,5 +542,9 @@ class AutoMSDA(MultiSourceClassifier):
             target=target,
             trust=self.trust_,
             imputer=getattr(self, "imputer_", None),
-            settings={**self._settings(), "experts": list(self.weights_)},
+            settings={
+                **self._settings(),
+                "trial_rows": self._trial_rows,
+                "experts": list(self.weights_),
+            },
         )
