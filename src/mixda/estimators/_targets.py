@@ -76,5 +76,5 @@ def check_forgotten_domains(kind: str, y: Any) -> None:
         f"{kind}.fit has no sample_domain, so all rows are one source and nothing is adapted; give "
         "sample_domain with negative ids for the target.",
         NoTargetWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
