@@ -23,7 +23,10 @@ from mixda.cli import run
 from ..strategies import damaged
 
 GOLDEN = Path(__file__).parent / "golden"
-COMMANDS = ["", "fit", "adapt", "predict", "report", "explain", "monitor", "update", "info", "demo"]
+COMMANDS = [
+    *("", "check", "fit", "adapt", "predict", "report", "label", "explain", "monitor", "update"),
+    *("info", "demo"),
+]
 CENTERS = {"ok": (0.0, 0.0, 0.0), "worn": (4.0, 0.0, 1.0), "broken": (0.0, 4.0, -1.0)}
 SHIFTS = {"lab": 0.0, "north": 0.5, "south": -0.5, "plant": 1.2}
 

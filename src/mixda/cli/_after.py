@@ -1,4 +1,4 @@
-"""The commands for a model that is in use: explain, monitor, update."""
+"""The commands for a model that is in use: explain, label, monitor, update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from mixda._core.errors import MixdaError
-from mixda.cli._options import Data, Json, Model, Quiet, Seed
+from mixda._core.text import listed
+from mixda.cli._options import Data, Json, Model, Quiet, Seed, TargetLabels
 from mixda.cli._output import Output
 
 ALARM = 3  # exit code of ``mixda monitor``
@@ -69,6 +70,38 @@ def explain(
     if why.outlier:
         out.say("The row is an outlier, far from all data of the model: do not rely on its class.")
     out.result(why.to_json())
+
+
+def label(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="File to fill in, .csv or .parquet."),
+    ],
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of rows to label.")] = 20,
+    target_labels: TargetLabels = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write the rows of the target whose labels would help most, with a column to fill in.
+
+    The members of the model disagree on these rows, or it is uncertain about them, and they are
+    spread over the data. Fill in the column label, all of it or a part, and pass the file to
+    adapt --target-labels. With --target-labels, rows that are labeled already are not suggested
+    again, but copied to the output.
+    """
+    from mixda._core.text import plural
+    from mixda.model import AdaptedModel
+    from mixda.workflow import label_file
+
+    out = Output(quiet, json)
+    loaded = AdaptedModel.load(model)
+    written = label_file(loaded, data, output, n=n, known=target_labels)
+    out.say(f"written: {output} ({plural(written, 'row')} to label)")
+    names = listed([str(name) for name in loaded.classes])
+    out.say(f"Fill in the column label ({names}), then: mixda adapt … --target-labels {output}")
+    out.result({"rows": written, "written": str(output)})
 
 
 def monitor(

@@ -30,6 +30,7 @@ from mixda.cli._options import (
     RenameLabel,
     Seed,
     Target,
+    TargetLabels,
 )
 from mixda.cli._output import Output, show_report
 from mixda.estimators import COMMANDS
@@ -225,6 +226,7 @@ def adapt(
             help="Known class shares of the target, such as healthy=0.95 (method auto).",
         ),
     ] = None,
+    target_labels: TargetLabels = None,
     force: Annotated[
         bool, typer.Option("--force", help="Go on although the checks found blockers.")
     ] = False,
@@ -241,7 +243,8 @@ def adapt(
     """Learn a classifier of the target from labeled sources and the unlabeled target.
 
     Each source file is a domain, named after the file. With --domain, each value of that column is
-    a domain. The label column of the target is never read. The methods that accept .gmm files are
+    a domain. The label column of the target is never read, unless --target-labels names it. The
+    methods that accept .gmm files are
     dadil, wbt and otda.
     """
     from mixda._core.resume import cache_until_done
@@ -271,6 +274,7 @@ def adapt(
                 allow_exposed_rows=allow_exposed_rows,
                 ordinal=ordinal_levels(ordinal or ()),
                 rename_labels=_pairs(rename_label, "--rename-label"),
+                target_labels=target_labels,
                 force=force,
                 options={**_settings(options or []), **_known_about_target(target_shares)},
                 seed=seed,
@@ -540,6 +544,11 @@ _EXAMPLES: dict[Any, tuple[str, ...]] = {
         "mixda adapt all.csv --domain site --target plant --label state -o plant.mixda",
     ),
     check: ("mixda check a.csv b.csv --target plant.csv --label state",),
+    _after.label: (
+        "mixda label plant.mixda plant.csv -n 20 -o to_label.csv",
+        "mixda adapt a.csv b.csv --target plant.csv --label state --target-labels to_label.csv "
+        "-o plant.mixda",
+    ),
     predict: ("mixda predict plant.mixda 'new/*.parquet' --keep serial -o predictions.csv",),
     report: ("mixda report plant.mixda --data plant.csv -o report.html",),
     _after.explain: (

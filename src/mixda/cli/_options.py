@@ -73,6 +73,13 @@ Target = Annotated[
         metavar="TARGET", help="Unlabeled domain: a file, or a value of the --domain column."
     ),
 ]
+TargetLabels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|FILE",
+        help="Labels of some rows of the target: a column of it, or a file of mixda label.",
+    ),
+]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

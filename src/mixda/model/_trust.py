@@ -11,6 +11,7 @@ import numpy as np
 from mixda._core.archive import check_json
 from mixda._core.errors import MixdaError
 from mixda._core.notebook import summary_table
+from mixda._core.text import plural
 
 FormatShare = Callable[[float], str]
 
@@ -43,6 +44,8 @@ class Trust:
         `folds` is empty, it comes from reverse validation.
     folds : dict of str to float
         Accuracy of the chosen candidate on each left-out source.
+    n_labels : int
+        Labeled rows of the target that the estimate takes into account.
 
     Examples
     --------
@@ -61,11 +64,15 @@ left-out sources.
     reason: str = ""
     candidates: tuple[dict[str, Any], ...] = ()
     folds: dict[str, float] = field(default_factory=dict)
+    n_labels: int = 0
 
     def __post_init__(self) -> None:
         for name in ("accuracy", "low", "high", "level"):
             _check_share(getattr(self, name), name)
-        for name, kind in (("declined", bool), ("reason", str), ("folds", dict)):
+        for name, kind in (
+            *(("declined", bool), ("reason", str)),
+            *(("folds", dict), ("n_labels", int)),
+        ):
             if not isinstance(getattr(self, name), kind):
                 raise MixdaError(
                     f"{name} of a trust must be a {kind.__name__}, got {getattr(self, name)!r}."
@@ -130,6 +137,13 @@ left-out sources.
         return f"{level}interval: {percent(self.low).rstrip('%').rstrip()}–{percent(self.high)}"
 
     @property
+    def evidence(self) -> str:
+        """How many target labels the estimate uses, in words."""
+        if not self.n_labels:
+            return "without target labels"
+        return f"with {plural(self.n_labels, 'target label')}"
+
+    @property
     def explanation(self) -> str:
         """The reason as a sentence; empty if there is none."""
         reason = self.reason.strip().rstrip(".")
@@ -150,9 +164,7 @@ left-out sources.
         if self.accuracy is not None:
             interval = self.interval(percent)
             interval = interval and f" ({interval})"
-            estimate = (
-                f"Estimated accuracy {percent(self.accuracy)}{interval}, without target labels"
-            )
+            estimate = f"Estimated accuracy {percent(self.accuracy)}{interval}, {self.evidence}"
         return f"{estimate}. {self.explanation}".rstrip()
 
     def sentence_for(

@@ -202,7 +202,7 @@ def _trust_card(facts: Facts) -> Card:
     if not trust.holds_for(_outlier_fraction(facts)):
         note = f"the estimate for {facts.target_name} does not apply to these samples{declined}"
         return Card("Estimated accuracy", "unknown", note)
-    note = (trust.interval(percent) or "without target labels") + declined
+    note = (trust.interval(percent) or trust.evidence) + declined
     return Card("Estimated accuracy", percent(trust.accuracy), note)
 
 

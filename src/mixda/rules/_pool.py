@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,12 +73,17 @@ class Pool(Rule):
 
     def __call__(self, X: Array) -> Array:
         logs = np.tile(self.log_odds, (len(X), 1))
+        for weight, answer in self.answers(X):
+            logs += weight * answer
+        return np.asarray(np.exp(log_softmax(logs, axis=1)))
+
+    def answers(self, X: Array) -> Iterator[tuple[float, Array]]:
+        """Yield the weight of each member and its smoothed log-probabilities, shape (n, nc)."""
         for place, view in enumerate(self.views):
             own = np.flatnonzero((self.view == place) & (self.weights > 0))
             Z = view(X) if len(own) else X
             for k in own:
-                logs += self.weights[k] * smooth_logs(self.members[k](Z), self.smoothing)
-        return np.asarray(np.exp(log_softmax(logs, axis=1)))
+                yield float(self.weights[k]), smooth_logs(self.members[k](Z), self.smoothing)
 
 
 def smooth_logs(proba: Array, smoothing: float) -> Array:

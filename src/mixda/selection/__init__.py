@@ -1,6 +1,7 @@
 """Choices without target labels: scores, `AutoMSDA`, and how far to trust the result."""
 
 from mixda.model import Trust
+from mixda.selection._labels import suggest_rows
 from mixda.selection.auto import AutoMSDA
 from mixda.selection.scores import (
     SCORES,
@@ -34,4 +35,5 @@ __all__ = [
     "rank",
     "reconstruction",
     "stability",
+    "suggest_rows",
 ]

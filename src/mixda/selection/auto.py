@@ -452,6 +452,7 @@ class AutoMSDA(MultiSourceClassifier):
             reason=explain(verdict, members, reasons),
             candidates=tuple(candidates),
             folds=names,
+            n_labels=n_labeled,
         )
 
     def _fit_display(self, sources: list[Source], target: Array) -> None:

@@ -9,6 +9,7 @@ from mixda.workflow._fit import fit_files, output_paths
 from mixda.workflow._monitoring import explain_file, monitor_file, update_file
 from mixda.workflow._predictions import Prediction, predict_file
 from mixda.workflow._report import report_file
+from mixda.workflow._target_labels import label_file
 
 __all__ = [
     "Prediction",
@@ -16,6 +17,7 @@ __all__ = [
     "check",
     "explain_file",
     "fit_files",
+    "label_file",
     "monitor_file",
     "output_paths",
     "predict_file",

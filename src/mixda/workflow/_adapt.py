@@ -40,6 +40,7 @@ def adapt_files(
     allow_exposed_rows: bool = False,
     ordinal: Mapping[str, Sequence[str]] | None = None,
     rename_labels: Mapping[str, str] | None = None,
+    target_labels: str | None = None,
     force: bool = False,
     encoder: str | None = None,
     scale: str | None = "auto",
@@ -60,7 +61,7 @@ def adapt_files(
         Each file is a domain, and so is each folder. With `domain`, each value of that column is.
     target : path, or the name of a domain
         A name if the rows of the target are in the files of the sources. The label column of the
-        target is never read.
+        target is never read, unless `target_labels` names it.
     label : str or sequence of str
         Column of the classes. "b.csv:type" is the column of one file.
     domain, columns, drop
@@ -74,6 +75,9 @@ def adapt_files(
         Columns whose levels have an order, from the lowest to the highest.
     rename_labels : dict of str to str, optional
         New names of classes, to make the names of several files agree.
+    target_labels : str, optional
+        Labels of some rows of the target, which "auto" learns from: a column of the target, empty
+        where there is no label, or a file that `label_file` wrote and you filled in.
     force : bool
         Adapt even if `mixda.check` finds blockers.
     method : str
@@ -133,6 +137,7 @@ def adapt_files(
         missing,
         ordinal or {},
         rename_labels or {},
+        target_labels,
     )
     opened = open_inputs(sources, target, reading)
     checks = check_inputs(opened, reading, measure_distances=False)
@@ -154,6 +159,8 @@ def adapt_files(
         checkpoint=checkpoint,
         verbose=verbose,
     )
+    if inputs.target_labels is not None:
+        _use_target_labels(estimator, method)
     if checks is not None:
         warn_about(checks)
     names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
@@ -184,15 +191,29 @@ def _check_exposed(model: AdaptedModel, min_rows: int) -> None:
             )
 
 
+def _use_target_labels(estimator: Any, method: str) -> None:
+    if "target_labels" not in estimator.get_params(deep=False):
+        raise MixdaError(
+            f"target_labels (--target-labels): method {method!r} does not learn from labels of the "
+            "target; use method auto, or leave them out."
+        )
+    estimator.set_params(target_labels="use")
+
+
 def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
     """Fit the estimator to samples; return the feature names."""
     domains = [*inputs.sources.values(), inputs.target]
     samples = [domain for domain in domains if isinstance(domain, Samples)]
     labels = one_kind_of_classes([part.y for part in samples[:-1] if part.y is not None])
-    unread = np.full(len(samples[-1].X), labels[0][0])  # `fit` drops the target's rows of y
+    own = np.full(len(samples[-1].X), labels[0][0])  # `fit` drops the target's rows of y
+    if inputs.target_labels is not None:
+        own = np.full(len(own), None, dtype=object)
+        known = inputs.target_labels != own
+        given = inputs.target_labels[known].astype(str)
+        *labels, own[known] = one_kind_of_classes([*labels, given])
     ids = np.repeat([*range(len(samples) - 1), -1], [len(part.X) for part in samples])
     X = np.concatenate([part.X for part in samples])
-    estimator.fit(X, np.concatenate([*labels, unread]), sample_domain=ids)
+    estimator.fit(X, np.concatenate([*labels, own]), sample_domain=ids)
     return samples[0].feature_names
 
 

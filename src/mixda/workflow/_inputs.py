@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda.checks import CheckReport, Frame, Request, examine, read_frames
@@ -29,6 +30,7 @@ from mixda.tables import (
     open_table,
 )
 from mixda.workflow._labels import LabelColumns, rename_classes
+from mixda.workflow._target_labels import read_target_labels
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Reading:
     missing: str = "mixture"
     ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
+    target_labels: str | None = None
 
     @property
     def request(self) -> Request:
@@ -57,6 +60,7 @@ class Inputs:
     target_name: str
     target: Samples | Mixture
     encoding: Columns | None = None
+    target_labels: NDArray[Any] | None = None  # text, None where there is none
 
     @property
     def mixtures(self) -> list[str]:
@@ -102,7 +106,8 @@ def check_inputs(
 ) -> CheckReport | None:
     """Check all tables among the domains; None if all domains are mixtures."""
     frames: list[Frame] = []
-    hidden = {*reading.label.columns, *([reading.domain] if reading.domain else [])}
+    others = (reading.domain, reading.target_labels)
+    hidden = {*reading.label.columns, *(name for name in others if name is not None)}
     for name, value in opened.sources.items():
         if isinstance(value, Table):
             label = _label_of(value, reading)
@@ -132,7 +137,7 @@ def check_inputs(
 
 
 def read_inputs(opened: Opened, encoding: Columns | None, reading: Reading) -> Inputs:
-    """Read every domain. The column of the target's classes is never read."""
+    """Read every domain. Classes of the target are read only if `target_labels` names them."""
     domains, tables = _read_sources(opened.sources, opened.names_within, encoding, reading)
     unlabeled = replace(reading, label=LabelColumns())
     if opened.holder is not None:
@@ -150,7 +155,30 @@ def read_inputs(opened: Opened, encoding: Columns | None, reading: Reading) -> I
     check_samples([*tables, *([goal] if isinstance(goal, Samples) else [])], label)
     for file in opened.left_out:
         warnings.warn(f"{file} is the target, so it is not used as a source.", stacklevel=2)
-    return Inputs(domains, opened.target_name, goal, encoding)
+    return Inputs(
+        domains, opened.target_name, goal, encoding, _target_labels(opened, goal, reading)
+    )
+
+
+def _target_labels(
+    opened: Opened, target: Samples | Mixture, reading: Reading
+) -> NDArray[Any] | None:
+    """Return the labels that the user has for some rows of the target."""
+    if reading.target_labels is None:
+        return None
+    table = opened.holder or opened.target_file
+    if isinstance(target, Mixture) or not isinstance(table, Table):
+        raise MixdaError(
+            f"target_labels (--target-labels) needs the rows of the target, but "
+            f"{opened.target_name!r} is a mixture; give its data file."
+        )
+    labels = read_target_labels(reading.target_labels, table, target.rows)
+    if all(label is None for label in labels):
+        raise MixdaError(
+            f"target_labels (--target-labels) {reading.target_labels!r} has no label for any row "
+            "of the target; fill some in, or leave the option out."
+        )
+    return np.array([reading.rename.get(label, label) for label in labels], dtype=object)
 
 
 def stem(path: Path) -> str:

@@ -19,6 +19,7 @@ _OWN_OPTIONS = {
     "encoder": "encoder (--encoder)",
     "scale": "scale (--scale)",
     "random_state": "seed (--seed)",
+    "target_labels": "target_labels (--target-labels)",
     "checkpoint": "checkpoint (adapt keeps it next to the output)",
     "verbose": "verbose (--quiet)",
 }

@@ -104,7 +104,7 @@ def predict_file(
             written = next(copies) if reread else batch
             kept = {name: written.record.column(name) for name in keep}
             record, counts = _predicted_rows(model, batch.encoded(encoding), kept, accepts_gaps)
-            yield _without_formulas(record) if safe_csv and output.suffix == ".csv" else record
+            yield without_formulas(record) if safe_csv and output.suffix == ".csv" else record
             tally[:] += counts
             if on_rows is not None:
                 on_rows(int(tally[0]), table.n_rows)
@@ -162,7 +162,7 @@ def _owners(model: AdaptedModel) -> list[str]:
     return [column.name for column in model.columns.columns for _ in column.feature_names]
 
 
-def _without_formulas(columns: Mapping[str, Any]) -> dict[str, Any]:
+def without_formulas(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Put an apostrophe before names and text cells that a spreadsheet would run as formulas."""
     import pyarrow
     import pyarrow.compute as pc
