@@ -413,10 +413,11 @@ def _sqdist(a: Array, b: Array) -> Array:
 def watch_products(clock: Any) -> Iterator[list[float]]:
     """Collect the time that the engine spends in large dense products and solves.
 
-    They bound the time of a step from below: atoms × atoms, atoms × domains, and for block steps
-    the triangular solves with as many right-hand sides as there are features.
+    They bound the time of a step from below: the inner products of atoms and domains, computed or
+    updated, and for block steps the solution with as many right-hand sides as there are features.
     """
-    from mixda.dictionary import _engine, _optimizers
+    from mixda.dictionary._engine import Engine
+    from mixda.dictionary._quadratic import DampedStep
 
     spent: list[float] = []
 
@@ -429,13 +430,15 @@ def watch_products(clock: Any) -> Iterator[list[float]]:
 
         return call
 
-    products, solve = _engine.Engine._products, _optimizers.solve_damped
-    _engine.Engine._products = timed(products)  # type: ignore[method-assign]
-    _optimizers.solve_damped = timed(solve)  # type: ignore[assignment]
+    watched = [(Engine, "_products"), (Engine, "updated_products"), (DampedStep, "__call__")]
+    originals = [getattr(owner, name) for owner, name in watched]
+    for (owner, name), original in zip(watched, originals, strict=True):
+        setattr(owner, name, timed(original))
     try:
         yield spent
     finally:
-        _engine.Engine._products, _optimizers.solve_damped = products, solve  # type: ignore
+        for (owner, name), original in zip(watched, originals, strict=True):
+            setattr(owner, name, original)
 
 
 if __name__ == "__main__":

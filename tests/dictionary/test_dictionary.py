@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
+import scipy.sparse
 
 from mixda import Mixture, datasets, fit_labeled_mixture, fit_mixture, learn_dictionary, smw2
 from mixda.dictionary import Engine, State, coordinate_gradient, project_simplex
 from mixda.dictionary._optimizers import Block, through_softmax
-from mixda.dictionary._quadratic import minimize_on_simplex, solve_damped
+from mixda.dictionary._quadratic import DampedStep, minimize_on_simplex
 from mixda.transport import LabelWeight, features
 
 from ..oracles import algorithm_2_loss_torch
@@ -101,9 +102,11 @@ def test_hessian(domains):
         engine.gradient(moved, fixed, state.coordinates)[0]
         - engine.gradient(state, fixed, state.coordinates)[0]
     )
-    hessian = engine.hessian(fixed, state.coordinates, [1.0] * 3)
+    hessian, right = engine.normal_equations(fixed, state.coordinates, [1.0] * 3)
     assert np.allclose(hessian @ step, difference)
-    assert np.allclose(hessian, hessian.T)
+    assert np.allclose(hessian.toarray(), hessian.toarray().T)
+    gradient = engine.gradient(state, fixed, state.coordinates)[0]
+    assert np.allclose(hessian @ state.points - right @ engine.points, gradient)
 
 
 def test_evaluation_reuses_products_while_atoms_rest(domains):
@@ -145,7 +148,7 @@ def test_block_step(domains):
     optimizer = Block(damping=1e-9)
     for _ in range(60):
         fixed = engine.evaluate(state).reconstructions
-        new, atoms_moved = optimizer.step(engine, state, fixed)
+        new, atoms_moved, _ = optimizer.step(engine, state, fixed)
         if atoms_moved:
             break
         assert np.array_equal(new.points, state.points)
@@ -187,16 +190,24 @@ def test_project_simplex():
 
 
 @pytest.mark.parametrize("blocks", [[40], [3, 1, 2, 3, 1], [17, 2], [1, 1, 1]])
-def test_solve_damped(blocks):
+def test_damped_step(blocks):
+    """The blocks solve the same system as numpy does for the whole matrix."""
     rng = np.random.default_rng(0)
     n = sum(blocks)
     hessian = scipy.linalg.block_diag(*(A @ A.T for A in (rng.random((b, b)) for b in blocks)))
     order = rng.permutation(n)
-    hessian, right = hessian[np.ix_(order, order)], rng.standard_normal((n, 9))
+    hessian, right = hessian[np.ix_(order, order)], rng.standard_normal((n, 7))
     mu = 0.3 * np.trace(hessian) / n
-    expected = np.linalg.solve(hessian + mu * np.eye(n), right)
-    assert np.allclose(solve_damped(hessian, 0.3, right), expected)
-    assert not solve_damped(np.zeros((2, 2)), 0.3, np.ones((2, 1))).any()
+    Z, Q = rng.standard_normal((n, 9)), rng.standard_normal((7, 9))
+    expected = np.linalg.solve(hessian + mu * np.eye(n), mu * Z + right @ Q)
+    step = DampedStep.solve(scipy.sparse.csr_matrix(hessian), scipy.sparse.csr_matrix(right), 0.3)
+    assert np.allclose(step(Z, Q), expected)
+    assert step.contraction.n_entries == sum(b * b for b in blocks)
+    own, cross = step.products(Z @ Z.T, Z @ Q.T, Q @ Q.T)
+    assert np.allclose(own, expected @ expected.T)
+    assert np.allclose(cross, expected @ Q.T)
+    nothing = scipy.sparse.csr_matrix((n, n)), scipy.sparse.csr_matrix((n, 7))
+    assert np.array_equal(DampedStep.solve(*nothing, 0.3)(Z, Q), Z)
 
 
 @pytest.fixture(scope="module")

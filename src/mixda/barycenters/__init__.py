@@ -5,10 +5,10 @@ from mixda.barycenters._barycenter import auto_beta as auto_beta
 from mixda.barycenters._barycenter import label_weight as label_weight
 from mixda.barycenters._barycenter import resample as resample
 from mixda.barycenters._fixed_point import MIN_INPUTS_FOR_THREADS as MIN_INPUTS_FOR_THREADS
+from mixda.barycenters._fixed_point import Alignment as Alignment
 from mixda.barycenters._fixed_point import Gram as Gram
 from mixda.barycenters._fixed_point import fixed_point as fixed_point
 from mixda.barycenters._fixed_point import image_costs as image_costs
-from mixda.barycenters._fixed_point import stack_maps as stack_maps
 from mixda.barycenters._merge import merge_mixtures as merge_mixtures
 
 __all__ = ["BarycenterResult", "barycenter"]

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from mixda._core.parallel import thread_map
-from mixda._core.typing import Array, Floats
+from mixda._core.typing import Array, Codes, Floats
 from mixda.transport import LabelWeight, SparsePlan, solve_exact
 
 MIN_INPUTS_FOR_THREADS = 8  # inputs or domains from which on threads share the plans
@@ -110,7 +110,7 @@ class Points:
     def __init__(self, points: Floats) -> None:
         self._points = points
 
-    def products(self, image: sparse.csr_matrix) -> Floats:
+    def products(self, image: sparse.csr_matrix | Alignment) -> Floats:
         """Inner products of ``image @ Z`` with the components ``Z``."""
         products: Floats = (image @ self._points) @ self._points.T
         return products
@@ -141,21 +141,50 @@ def stack_maps(plans: Sequence[SparsePlan], lam: Array) -> sparse.csr_matrix:
     return sparse.csr_matrix((np.concatenate(values), (rows, columns)), shape=shape)
 
 
-def image_costs(image: sparse.csr_matrix, gram: Gram, sizes: Sequence[int]) -> list[Floats]:
+@dataclass(frozen=True)
+class Alignment:
+    """The matrix ``[λ_1 P_1 … λ_C P_C]`` of C permutations, without the overhead of a sparse one.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (K, C)
+        ``columns[j, c]`` is the row of the stacked inputs that input *c* gives to component *j*.
+    lam : ndarray of shape (C,)
+    """
+
+    columns: Codes
+    lam: Array
+
+    def __matmul__(self, stacked: Floats) -> Floats:
+        """Average the rows of the stacked inputs."""
+        product: Floats = stacked[self.columns[:, 0]]
+        product *= self.lam[0]
+        for x, rows in zip(self.lam[1:], self.columns.T[1:], strict=True):
+            if x > 0:
+                product += stacked.dtype.type(x) * stacked[rows]
+        return product
+
+
+def image_costs(
+    image: sparse.csr_matrix | Alignment, gram: Gram, sizes: Sequence[int]
+) -> list[Floats]:
     """Costs between the barycenter ``image @ Z`` and every input, from inner products alone."""
     label_costs = None if gram.labels is None else _image_distances(image, gram.labels)
     return split_costs(_image_distances(image, gram.features), label_costs, sizes)
 
 
-def _image_distances(image: sparse.csr_matrix, gram: Floats | Points) -> Floats:
+def _image_distances(image: sparse.csr_matrix | Alignment, gram: Floats | Points) -> Floats:
     """Squared distances between ``image @ Z`` and ``Z``, given the Gram matrix ``Z Zᵀ``.
 
     ``‖B_j - Z_k‖² = (M G Mᵀ)_jj - 2 (M G)_jk + G_kk`` with ``B = M Z``; the first term sums the
     entries of ``M G`` over the few components that make ``B_j``.
     """
     inner = gram.products(image) if isinstance(gram, Points) else image @ gram
-    rows = np.repeat(np.arange(image.shape[0]), np.diff(image.indptr))
-    norms = np.bincount(rows, image.data * inner[rows, image.indices], minlength=len(inner))
+    if isinstance(image, Alignment):
+        norms: Floats = np.take_along_axis(inner, image.columns, axis=1) @ image.lam
+    else:
+        rows = np.repeat(np.arange(image.shape[0]), np.diff(image.indptr))
+        norms = np.bincount(rows, image.data * inner[rows, image.indices], minlength=len(inner))  # type: ignore[assignment]
     inner *= -2.0
     inner += norms[:, None]
     inner += gram.diagonal()

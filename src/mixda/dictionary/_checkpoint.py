@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from mixda._core.resume import ResumeFile, fingerprint, open_cache_folder
 from mixda._core.typing import Floats, PathArgument
 from mixda._version import __version__
 from mixda.dictionary._dictionary import Record
-from mixda.dictionary._state import State, WarmStart
+from mixda.dictionary._state import AtomProducts, State, WarmStart
 from mixda.mixture import Mixture
 
 _SECONDS_BETWEEN = 10.0
@@ -27,6 +27,24 @@ _STATE_KEYS = {
 }
 
 
+class Updated(NamedTuple):
+    """Inner products of the atoms that were updated, not computed: `AtomProducts` without labels.
+
+    They are saved because computing them anew would change the last digits of a resumed run.
+    """
+
+    own: Floats
+    cross: Floats
+    n_updates: int
+
+    @classmethod
+    def of(cls, products: AtomProducts | None) -> Updated | None:
+        """Return what has to be saved, if anything."""
+        if products is None or products.n_updates == 0:
+            return None
+        return cls(products.points, products.domain_points, products.n_updates)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Where a run stands between two steps: all that is needed to resume it."""
@@ -35,6 +53,7 @@ class Snapshot:
     records: list[Record]
     warm_start: list[WarmStart]
     memory: dict[str, Floats]  # of the optimizer
+    products: Updated | None  # None: to be computed from the points
 
 
 class Checkpoint:
@@ -73,6 +92,9 @@ def _pack(snapshot: Snapshot) -> dict[str, Any]:
     for l, start in enumerate(snapshot.warm_start):
         if start.potentials is not None:
             packed[f"u_{l}"], packed[f"v_{l}"] = start.potentials
+    if snapshot.products is not None:
+        for name, value in snapshot.products._asdict().items():
+            packed[f"products_{name}"] = np.asarray(value)
     return packed
 
 
@@ -90,7 +112,11 @@ def _unpack(saved: dict[str, Any]) -> Snapshot:
         for l, columns in enumerate(saved["columns"])
     ]
     state = State(**{name: saved[key] for name, key in _STATE_KEYS.items()})
-    return Snapshot(state, records, warm_start, starting_with("memory_"))
+    updated = starting_with("products_")
+    products = None
+    if updated:
+        products = Updated(updated["own"], updated["cross"], int(updated["n_updates"]))
+    return Snapshot(state, records, warm_start, starting_with("memory_"), products)
 
 
 def dictionary_checkpoint(folder: PathArgument, mixtures: Sequence[Mixture], settings: Any) -> Path:

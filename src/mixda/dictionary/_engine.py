@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,16 +21,20 @@ from mixda._core.parallel import thread_map
 from mixda._core.typing import Array, Codes, Floats
 from mixda.barycenters import (
     MIN_INPUTS_FOR_THREADS,
+    Alignment,
     Gram,
     fixed_point,
     image_costs,
-    stack_maps,
 )
+from mixda.dictionary._quadratic import DampedStep
 from mixda.dictionary._state import AtomProducts, Evaluation, Reconstruction, State, WarmStart
 from mixda.transport import LabelWeight, SparsePlan, solve_exact
 
 _COLD_ROUNDS = 10  # of Algorithm 1 without a warm start
 _WARM_ROUNDS = 1  # of Algorithm 1 from the alignment of the previous step
+_MAX_UPDATES = 20  # of inner products before they are computed anew
+_SPARSE_COST = 12  # time per multiplication of a sparse matrix, relative to a dense one
+_STRIP = 8  # rows transposed at once
 _MIN_ATOM_SHARE = 1e-12  # keeps the weights of an atom that no domain uses where they are
 _MIN_COMPONENT_WEIGHT = 1e-3  # relative to uniform weights
 
@@ -105,10 +111,63 @@ class Engine:
 
     def _products(self, state: State) -> AtomProducts:
         """Compute the only products of an evaluation that depend on the dimension."""
-        points, labels = state.points @ state.points.T, state.labels @ state.labels.T
-        lifted = Gram.lifted(points, labels, self.label_weight)
-        domain_points, domain_labels = state.points @ self.points.T, state.labels @ self.labels.T
-        return AtomProducts(points, labels, domain_points, domain_labels, lifted)
+        own, cross = state.points @ state.points.T, state.points @ self.points.T
+        return self.with_labels(own, cross, state, n_updates=0)
+
+    def with_labels(self, own: Floats, cross: Floats, state: State, n_updates: int) -> AtomProducts:
+        """Add the products of labels to those of points, among atoms and with domains."""
+        labels = state.labels @ state.labels.T
+        lifted = Gram.lifted(own, labels, self.label_weight)
+        return AtomProducts(own, labels, cross, state.labels @ self.labels.T, lifted, n_updates)
+
+    def updated_products(
+        self, products: AtomProducts, step: DampedStep, unprojected: Floats, state: State
+    ) -> AtomProducts | None:
+        """Products after a damped step and a projection, without those of the whole atoms.
+
+        Where the projection added E to the points V of the step, ``Z = V + E``, so
+        ``ZQᵀ = VQᵀ + EQᵀ`` and ``ZZᵀ = VVᵀ + EYᵀ + YEᵀ`` with ``Y = (Z + V) / 2``. Only what is not
+        zero in E is multiplied. Rounding errors add up, hence the limit on updates in a row.
+
+        Parameters
+        ----------
+        products : AtomProducts
+            Before the step.
+        step : DampedStep
+        unprojected : ndarray of shape (C·K, D)
+            V.
+        state : State
+            After the step and the projection.
+
+        Returns
+        -------
+        AtomProducts or None
+            None if new products are cheaper, or due.
+        """
+        added = state.points - unprojected
+        used, parts = _nonzero_parts(added)
+        work = sum(p.nnz * _SPARSE_COST if sparse.issparse(p) else p.size for _, p in parts)
+        work = (work + step.contraction.n_entries) * (len(added) + len(self.points))
+        direct = len(added) * (len(added) / 2 + len(self.points)) * added.shape[1]
+        if products.n_updates >= _MAX_UPDATES or work > direct:
+            return None
+        own, cross = step.products(products.points, products.domain_points, self._domain_products)
+        middle = _transposed(state.points[:, used] - 0.5 * added[:, used])
+        for rows, part in parts:
+            cross[rows] += part @ self._points_by_feature[used]
+            with_atoms = part @ middle
+            own[rows] += with_atoms
+            own[:, rows] += with_atoms.T
+        return self.with_labels(own, cross, state, products.n_updates + 1)
+
+    @cached_property
+    def _domain_products(self) -> Floats:
+        products: Floats = self.points @ self.points.T
+        return products
+
+    @cached_property
+    def _points_by_feature(self) -> Floats:
+        return _transposed(self.points)
 
     def _reconstruct(
         self, l: int, state: State, products: AtomProducts, warm_start: WarmStart | None
@@ -171,18 +230,8 @@ class Engine:
         ``½ ∂L/∂B_j = b_j B_j - Σ_i ω_ji Q_i`` (proof of Theorem 1; times β for labels, Theorem 2),
         and B is linear in the atoms: ``½ ∂L/∂Z_c = Σ_l λ_lc P_lcᵀ ½ ∂L/∂B_l``.
         """
-        K, C = self.n_components, self.n_atoms
-        # M stacks the maps [λ_l1 P_l1 … λ_lC P_lC] of all domains: B = M Z, C entries per row
-        columns = np.concatenate([r.columns for r in reconstructions])
-        size = len(columns)
-        image = sparse.csr_matrix(
-            (
-                np.repeat(coordinates, K, axis=0).astype(self.dtype).ravel(),
-                columns.ravel(),
-                np.arange(0, size * C + 1, C),
-            ),
-            shape=(size, C * K),
-        )
+        K = self.n_components
+        image = self._stacked_maps(reconstructions, coordinates)
         plans = self._stacked_plans(reconstructions)
         weights = np.concatenate([r.weights for r in reconstructions]).astype(self.dtype)[:, None]
         betas = np.repeat([r.beta for r in reconstructions], K).astype(self.dtype)[:, None]
@@ -192,6 +241,22 @@ class Engine:
         points -= plans @ self.points
         labels: Floats = betas * (weights * (image @ state.labels) - plans @ self.labels)
         return image.T @ points, image.T @ labels
+
+    def _stacked_maps(
+        self, reconstructions: Sequence[Reconstruction], coordinates: Array
+    ) -> sparse.csr_matrix:
+        """Stack the maps ``[λ_l1 P_l1 … λ_lC P_lC]`` of all domains: ``B = M Z``."""
+        K, C = self.n_components, self.n_atoms
+        columns = np.concatenate([r.columns for r in reconstructions])
+        size = len(columns)
+        return sparse.csr_matrix(
+            (
+                np.repeat(coordinates, K, axis=0).astype(self.dtype).ravel(),
+                columns.ravel(),
+                np.arange(0, size * C + 1, C),
+            ),
+            shape=(size, C * K),
+        )
 
     def _stacked_plans(self, reconstructions: Sequence[Reconstruction]) -> sparse.csr_matrix:
         """All plans as the diagonal blocks of one matrix, (L·K, Σ K_l)."""
@@ -205,27 +270,39 @@ class Engine:
             shape=(K * len(plans), len(self.points)),
         )
 
-    def hessian(
+    def normal_equations(
         self,
         reconstructions: Sequence[Reconstruction],
         coordinates: Array,
         factors: Sequence[float],
-    ) -> Floats:
-        """Half-Hessian ``Σ_l factor_l M_lᵀ diag(b_l) M_l`` of the loss in the atoms: (C·K, C·K).
+    ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+        """Return H and P, both sparse: the half-gradient in the atoms is ``HZ - PQ``, plans fixed.
 
-        ``M_l = [λ_l1 P_l1 … λ_lC P_lC]``, so component *j* adds ``b_j λ_l λ_lᵀ`` to the rows and
-        columns of the C atom components that it averages. Factors are 1 for points, β for labels.
+        ``H = Σ_l factor_l M_lᵀ diag(b_l) M_l`` and ``P = [factor_l M_lᵀ ω_l]`` with
+        ``M_l = [λ_l1 P_l1 … λ_lC P_lC]``. Factors are 1 for points, β for labels.
         """
         size = self.n_atoms * self.n_components
-        indices, values = [], []
-        for r, lam, factor in zip(reconstructions, coordinates, factors, strict=True):
-            if factor > 0:
-                indices.append((r.columns[:, :, None] * size + r.columns[:, None, :]).ravel())
-                values.append((factor * r.weights[:, None, None] * np.outer(lam, lam)).ravel())
-        if not indices:
-            return np.zeros((size, size), dtype=self.dtype)
-        flat = np.bincount(np.concatenate(indices), np.concatenate(values), minlength=size * size)
-        return flat.reshape(size, size).astype(self.dtype)
+        columns = np.concatenate([r.columns for r in reconstructions])
+        lam = np.repeat(coordinates, self.n_components, axis=0)
+        # component j of a reconstruction adds b_j λλᵀ to H, in the rows that it averages ...
+        factor = np.repeat(np.asarray(factors), self.n_components)
+        weights = factor * np.concatenate([r.weights for r in reconstructions])
+        values = weights[:, None, None] * lam[:, :, None] * lam[:, None, :]
+        rows = np.broadcast_to(columns[:, :, None], values.shape)
+        hessian = self._sparse(values, rows, rows.swapaxes(1, 2), (size, size))
+        # ... and ω_ji λ to P, in column i of the domain's components
+        plans = self._stacked_plans(reconstructions).tocoo()
+        values = (factor[plans.row] * plans.data)[:, None] * lam[plans.row]
+        rows = columns[plans.row]
+        domains = np.broadcast_to(plans.col[:, None], rows.shape)
+        return hessian, self._sparse(values, rows, domains, (size, len(self.points)))
+
+    def _sparse(
+        self, values: Array, rows: Codes, columns: Codes, shape: tuple[int, int]
+    ) -> sparse.csr_matrix:
+        kept = values > 0  # coordinates of zero couple nothing
+        entries = values[kept].astype(self.dtype), (rows[kept], columns[kept])
+        return sparse.csr_matrix(entries, shape=shape)
 
     def updated_weights(
         self, state: State, reconstructions: Sequence[Reconstruction], rate: float
@@ -270,15 +347,14 @@ def align_atoms(gram: Gram, lam: Array, n_components: int, previous: Codes | Non
     """
     C, K = len(lam), n_components
     offsets = np.arange(C) * K
-    plans = None if previous is None else [_assignment(p) for p in (previous - offsets).T]
-    if plans is None:
-        first = int(np.argmax(lam)) * K
-        entries = np.ones(K), np.arange(first, first + K), np.arange(K + 1)
-        image = sparse.csr_matrix(entries, shape=(K, C * K))
+    if previous is None:
+        plans, rounds = None, _COLD_ROUNDS
+        first = np.arange(K)[:, None] + int(np.argmax(lam)) * K
+        image = Alignment(first, np.ones(1))
     else:
-        image = stack_maps(plans, lam)
+        plans, rounds = [_assignment(p) for p in (previous - offsets).T], _WARM_ROUNDS
+        image = Alignment(previous, lam)
     sizes, uniform = [K] * C, np.full(K, 1.0 / K)
-    rounds = _COLD_ROUNDS if previous is None else _WARM_ROUNDS
     costs = image_costs(image, gram, sizes)
     result = fixed_point(gram, [uniform] * C, uniform, lam, costs, rounds, 0.0, plans)
     columns: Codes = np.stack([plan.columns for plan in result.plans], axis=1) + offsets
@@ -322,6 +398,26 @@ class _AveragedProducts:
         """
         pairs = self.cross[self.columns[plan.rows], plan.columns[:, None]]
         return np.einsum("j,jcd->cd", weights, self.own), plan.mass @ pairs
+
+
+def _nonzero_parts(added: Floats) -> tuple[slice, list[tuple[Codes, Any]]]:
+    """Return the range of columns in use, and dense and sparse rows as (rows, matrix)."""
+    columns = np.flatnonzero(np.any(added, axis=0))
+    if len(columns) == 0:
+        return slice(0, 0), []
+    used = slice(int(columns[0]), int(columns[-1]) + 1)
+    counts = np.count_nonzero(added, axis=1)
+    is_dense = counts * _SPARSE_COST > used.stop - used.start
+    dense, light = np.flatnonzero(is_dense), np.flatnonzero(~is_dense & (counts > 0))
+    return used, [(dense, added[dense, used]), (light, sparse.csr_matrix(added[light, used]))]
+
+
+def _transposed(matrix: Floats) -> Floats:
+    """Copy of the transpose, in strips that fit the cache: three times as fast as numpy's."""
+    copy = np.empty(matrix.shape[::-1], dtype=matrix.dtype)
+    for start in range(0, len(matrix), _STRIP):
+        copy[:, start : start + _STRIP] = matrix[start : start + _STRIP].T
+    return copy
 
 
 def _class_mask(labels: Array) -> Array | None:

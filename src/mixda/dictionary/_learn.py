@@ -27,12 +27,12 @@ from mixda._core.validation import (
     check_X,
 )
 from mixda.barycenters import label_weight
-from mixda.dictionary._checkpoint import Checkpoint, Snapshot
+from mixda.dictionary._checkpoint import Checkpoint, Snapshot, Updated
 from mixda.dictionary._dictionary import Dictionary, History, Record
 from mixda.dictionary._engine import Engine
-from mixda.dictionary._optimizers import Adam, Block, Optimizer, ProjectedGradient, Step
+from mixda.dictionary._optimizers import Adam, Block, Optimizer, ProjectedGradient
 from mixda.dictionary._starts import start_at_random, start_from_dictionary, start_from_sources
-from mixda.dictionary._state import Reconstruction, State
+from mixda.dictionary._state import AtomProducts, Evaluation, Reconstruction, State
 from mixda.mixture import Mixture
 from mixda.transport import Beta, align_labels, check_same_features, features
 
@@ -221,6 +221,9 @@ class _Learner:
         if snapshot is not None:
             state, records, warm_start = snapshot.state, snapshot.records, snapshot.warm_start
             self.optimizer.memory = snapshot.memory
+            if snapshot.products is not None:
+                own, cross, n_updates = snapshot.products
+                products = self.engine.with_labels(own, cross, state, n_updates)
             began -= records[-1].seconds
         with Progress(n_iter, "learning the dictionary", verbose) as progress:
             while True:
@@ -233,12 +236,12 @@ class _Learner:
                     done |= bool(callback(self._dictionary(state, current, records)))
                 if done:
                     break
-                state, atoms_moved = self._step(state, current)
-                products = None if atoms_moved else evaluation.products
+                state, products = self._step(state, evaluation)
                 warm_start = [r.warm_start for r in current]
                 if checkpoint is not None:
                     memory = self.optimizer.memory
-                    checkpoint.save(Snapshot(state, records, warm_start, memory))
+                    updated = Updated.of(products)
+                    checkpoint.save(Snapshot(state, records, warm_start, memory, updated))
         dictionary = self._dictionary(state, current, records)
         if checkpoint is not None:
             checkpoint.remove()
@@ -251,20 +254,27 @@ class _Learner:
         lowest[d:] = self.floor - self.engine.center[d:]
         return replace(state, points=np.maximum(state.points, lowest.astype(state.points.dtype)))
 
-    def _step(self, state: State, reconstructions: Sequence[Reconstruction]) -> Step:
+    def _step(self, state: State, evaluation: Evaluation) -> tuple[State, AtomProducts | None]:
+        """Return the next state, and the products of its atoms if they need not be recomputed."""
+        reconstructions = evaluation.reconstructions
+        products: AtomProducts | None = evaluation.products
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
-            new, atoms_moved = self.optimizer.step(self.engine, state, reconstructions)
+            new, atoms_moved, points_map = self.optimizer.step(self.engine, state, reconstructions)
         if not float(np.abs(new.points).max()) <= LARGEST:
             raise MixdaError(
                 "learning diverged; use a smaller learning_rate, standardized features or "
                 "optimizer='block'."
             )
         if atoms_moved:
-            new = self.project(new)
+            unprojected, new, products = new.points, self.project(new), None
+            if points_map is not None:
+                products = self.engine.updated_products(
+                    evaluation.products, points_map, unprojected, new
+                )
         if self.learn_weights:
             weights = self.engine.updated_weights(state, reconstructions, _WEIGHT_RATE)
             new = replace(new, weights=weights)
-        return Step(new, atoms_moved)
+        return new, products
 
     def _record(
         self, state: State, reconstructions: Sequence[Reconstruction], seconds: float

@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from mixda._core.typing import Array, Floats
 from mixda.dictionary._engine import Engine
-from mixda.dictionary._quadratic import minimize_on_simplex, project_simplex, solve_damped
+from mixda.dictionary._quadratic import DampedStep, minimize_on_simplex, project_simplex
 from mixda.dictionary._state import Reconstruction, State
 
 _MAX_COORDINATE_CHANGE = 0.02  # at which the atoms may move
@@ -24,10 +24,14 @@ _MIN_LABEL = 1e-3  # whose logarithm is a logit, away from the flat ends of the 
 
 
 class Step(NamedTuple):
-    """The next state, and whether its points or labels differ from those of the last one."""
+    """The next state, whether its atoms differ from those of the last one, and by which map.
+
+    `points_map` is None if the points did not move or not by a linear map.
+    """
 
     state: State
     atoms_moved: bool
+    points_map: DampedStep | None = None
 
 
 class Optimizer(Protocol):
@@ -71,19 +75,23 @@ class Block:
             self.memory["held"] = n_held
             return Step(replace(state, coordinates=coordinates), atoms_moved=False)
         self.memory["held"] = np.zeros(())
-        # a Newton step Z - (H + μI)⁻¹ ½∇L is exact for a quadratic, up to the damping μ
-        points, labels = engine.gradient(state, reconstructions, coordinates)
-        ones, betas = [1.0] * len(reconstructions), [r.beta for r in reconstructions]
-        hessian = engine.hessian(reconstructions, coordinates, ones)
-        label_hessian = engine.hessian(reconstructions, coordinates, betas)
-        labels = state.labels - solve_damped(label_hessian, self.damping, labels)
+        # with all plans fixed the loss is quadratic in the atoms: minimized exactly, but for μ
+        betas = [r.beta for r in reconstructions]
+        ones = [1.0] * len(betas)
+        step, label_step = (
+            DampedStep.solve(
+                *engine.normal_equations(reconstructions, coordinates, factors), self.damping
+            )
+            for factors in (ones, betas)
+        )
+        labels = label_step(state.labels, engine.labels)
         moved = replace(
             state,
-            points=state.points - solve_damped(hessian, self.damping, points),
+            points=step(state.points, engine.points),
             labels=project_simplex(labels.astype(np.float64)).astype(engine.dtype),
             coordinates=coordinates,
         )
-        return Step(moved, atoms_moved=True)
+        return Step(moved, True, step)
 
     def _coordinates(self, lam: Array, quadratic: Array, linear: Array) -> Array:
         """Minimize ``λᵀAλ - 2hᵀλ + μ‖λ - λ_old‖²`` over the simplex, μ = damping × mean(diag A).

@@ -6,14 +6,13 @@ without constraints (DESIGN §4, "Fewer steps").
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from mixda._core.typing import Array, Floats
+from mixda._core.typing import Array, Codes, Floats
 
-_MAX_BLOCK_SIZE = 16  # components: larger connected blocks are inverted together
 _SUM_WEIGHT = 1e4  # of the equation Σλ = 1, relative to the size of the quadratic form
 
 
@@ -63,46 +62,119 @@ def project_simplex(rows: Array) -> Array:
     return projected
 
 
-def solve_damped(hessian: Floats, damping: float, right: Floats) -> Floats:
-    """Solve ``(H + μI) X = right`` with μ = damping × mean(diag H); zero if H is zero.
+@dataclass(frozen=True, eq=False)
+class BlockDiagonal:
+    """A symmetric matrix whose rows and columns, reordered, form dense blocks on the diagonal.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mixda.dictionary._quadratic import solve_damped
-    >>> solve_damped(np.diag([1.0, 3.0]), 0.5, np.array([[4.0], [4.0]]))
-    array([[2.],
-           [1.]])
+    Attributes
+    ----------
+    groups : list of (ndarray of shape (g, b), ndarray of shape (g, b, b))
+        For every size b, the rows of the g blocks of that size and the blocks themselves.
     """
-    mean = float(np.trace(hessian)) / len(hessian)
-    if mean == 0.0:
-        return np.zeros_like(right)
-    damped = hessian + damping * mean * np.eye(len(hessian), dtype=hessian.dtype)
-    solution: Floats = _inverse(damped) @ right
-    return solution
+
+    groups: list[tuple[Codes, Floats]]
+
+    def __matmul__(self, right: Floats) -> Floats:
+        """Product with a dense matrix, block by block."""
+        product = np.empty_like(right)
+        for rows, blocks in self.groups:
+            product[rows] = blocks @ right[rows]
+        return product
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries inside the blocks."""
+        return sum(blocks.size for _, blocks in self.groups)
 
 
-def _inverse(matrix: Floats) -> Any:
-    """Inverse of a positive definite matrix; sparse if its connected blocks are small.
+@dataclass(frozen=True, eq=False)
+class DampedStep:
+    """The damped minimizer in the atoms as a linear map ``Z ↦ T (Z + S Q)`` of atoms and domains.
 
-    H couples two components if some domain averages them. If all domains align the atoms in the
-    same way, the blocks have C components. Otherwise the inverse is dense: with far more right-hand
-    sides than rows, one product with it beats two triangular solves.
+    With fixed plans the half-gradient of the loss is ``HZ - PQ``. Adding ``μ‖Z - Z_old‖²`` gives
+    ``(H + μI) Z = μ Z_old + PQ``, so ``T = (I + H/μ)⁻¹`` and ``S = P/μ``. Rows that no domain
+    determines (H = P = 0) do not move at all.
+
+    Attributes
+    ----------
+    contraction : BlockDiagonal of shape (C·K, C·K)
+        T. H couples two components if some domain averages them; its connected components are the
+        blocks.
+    pull : sparse matrix of shape (C·K, Σ K_l)
+        S.
     """
-    n_blocks, block = sparse.csgraph.connected_components(sparse.csr_matrix(matrix))
+
+    contraction: BlockDiagonal
+    pull: sparse.csr_matrix
+
+    @classmethod
+    def solve(
+        cls, hessian: sparse.csr_matrix, right: sparse.csr_matrix, damping: float
+    ) -> DampedStep:
+        """Solve the damped problem with μ = damping × mean(diag H); nothing moves if H is zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy import sparse
+        >>> from mixda.dictionary._quadratic import DampedStep
+        >>> step = DampedStep.solve(sparse.diags_array([1.0, 3.0]), sparse.eye_array(2), 0.5)
+        >>> step(np.zeros((2, 1)), np.array([[4.0], [4.0]]))  # (H + I)⁻¹ Q
+        array([[2.],
+               [1.]])
+        """
+        mean = float(hessian.trace()) / hessian.shape[0]
+        scale = right.dtype.type(0.0 if mean == 0.0 else 1.0 / (damping * mean))
+        return cls(_inverse(sparse.csr_matrix(hessian) * scale), right * scale)
+
+    def __call__(self, atoms: Floats, domains: Floats) -> Floats:
+        """Apply the map to points or labels: (C·K, D) and (Σ K_l, D) to (C·K, D)."""
+        pulled: Floats = self.pull @ domains
+        pulled += atoms
+        return self.contraction @ pulled
+
+    def products(self, own: Floats, cross: Floats, domains: Floats) -> tuple[Floats, Floats]:
+        """Inner products after the step from those before it, whatever the dimension is.
+
+        With ``Y = Z + SQ`` the new atoms are ``V = TY``, so ``VVᵀ = T YYᵀ T`` and ``VQᵀ = T YQᵀ``.
+
+        Parameters
+        ----------
+        own : ndarray of shape (C·K, C·K)
+            ``ZZᵀ``.
+        cross : ndarray of shape (C·K, Σ K_l)
+            ``ZQᵀ``.
+        domains : ndarray of shape (Σ K_l, Σ K_l)
+            ``QQᵀ``.
+
+        Returns
+        -------
+        own, cross : ndarray
+        """
+        with_atoms = own + self.pull @ cross.T  # YZᵀ
+        with_domains = cross + self.pull @ domains  # YQᵀ
+        pulled = with_atoms + (self.pull @ with_domains.T).T  # YYᵀ
+        half = self.contraction @ pulled
+        new = self.contraction @ np.ascontiguousarray(half.T)
+        return 0.5 * (new + new.T), self.contraction @ with_domains
+
+
+def _inverse(matrix: sparse.csr_matrix) -> BlockDiagonal:
+    """Inverse of ``I + matrix``, one dense block for each connected component."""
+    n_blocks, block = sparse.csgraph.connected_components(matrix, directed=False)
     sizes = np.bincount(block, minlength=n_blocks)
-    if sizes.max() > _MAX_BLOCK_SIZE:
-        from scipy.linalg import get_lapack_funcs
-
-        potrf, potri = get_lapack_funcs(("potrf", "potri"), (matrix,))
-        lower = np.tril(potri(potrf(matrix, lower=1)[0], lower=1)[0])
-        return lower + np.tril(lower, -1).T
-    members = np.split(np.argsort(block, kind="stable"), np.cumsum(sizes)[:-1])
-    rows, columns, values = [], [], []
+    order = np.argsort(block, kind="stable")
+    place = np.empty_like(order)  # of a row inside its block
+    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    entries = matrix.tocoo()
+    groups: list[tuple[Codes, Floats]] = []
     for size in np.unique(sizes):  # all blocks of one size at once
-        group = np.stack([one for one in members if len(one) == size])
-        rows.append(np.repeat(group, size, axis=1).ravel())
-        columns.append(np.tile(group, (1, size)).ravel())
-        values.append(np.linalg.inv(matrix[group[:, :, None], group[:, None, :]]).ravel())
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    return sparse.csr_matrix(entries, shape=matrix.shape)
+        number = np.cumsum(sizes == size) - 1  # of a block among those of this size
+        blocks = np.zeros((int(number[-1]) + 1, size, size), dtype=matrix.dtype)
+        blocks[:, np.arange(size), np.arange(size)] = 1.0
+        mine = sizes[block[entries.row]] == size
+        i, j = entries.row[mine], entries.col[mine]
+        blocks[number[block[i]], place[i], place[j]] += entries.data[mine]
+        rows = order[sizes[block[order]] == size].reshape(-1, size)
+        groups.append((rows, np.linalg.inv(blocks)))
+    return BlockDiagonal(groups)

@@ -53,6 +53,7 @@ class AtomProducts:
     domain_points: Floats  # (C·K, Σ K_l)
     domain_labels: Floats
     lifted: Gram  # what Algorithm 1 uses
+    n_updates: int  # since they were last computed from the points
 
 
 @dataclass(frozen=True)
