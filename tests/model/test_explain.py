@@ -8,7 +8,7 @@ import pytest
 import mixda
 from mixda import Mixture
 from mixda.model import AdaptedModel, Domain
-from mixda.rules import Affine, Chain, Posterior, ReLU
+from mixda.rules import Affine, Chain, Linear, Pool, Posterior, ReLU, Softmax
 
 RNG = np.random.default_rng(3)
 NAMES = ("flow", "pressure", "temperature", "torque")
@@ -68,6 +68,45 @@ def test_missing_values(models, name):
 def test_mixtures_are_exact(models):
     assert models["map"].explain(draw(1, 0.0)[0]).method == "exact"
     assert models["product"].explain(draw(1, 0.0)[0]).method == "shapley"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_votes_of_members_add_up(models, name):
+    model = models[name]
+    x = draw(1, [0.0, 0.0, 0.0, 6.0])[0]
+    why = model.explain(x)
+    if name not in ("product", "wbt", "lda"):
+        assert why.members == ()
+        return
+    assert {vote.name for vote in why.members} == {
+        "classifier of the sources",
+        "mixture of the target",
+    }
+    assert sum(vote.log_odds for vote in why.members) == pytest.approx(why.log_odds, rel=1e-9)
+
+
+def test_committee():
+    """A pool is explained by its members exactly, and by features up to the order of these."""
+    one = simple_model()
+    head = Chain((Linear(np.array([[1.0, -1.0], [0.5, 0.0]]), np.array([0.1, 0.0])), Softmax()))
+    pool = Pool((one.encoder,), (Posterior(one.labeled_target), head), [0, 0], [1.5, 0.5], [0, 1], 0.05)
+    model = replace(one, rule=pool, method="AutoMSDA", settings={"experts": ["mixture", "linear"]})
+    for x in RNG.normal(3.0, 5.0, size=(5, 2)):
+        why = model.explain(x)
+        proba = np.sort(model.predict_proba(x[None])[0])
+        exact = pytest.approx(np.log(proba[1] / proba[0]), rel=1e-9)
+        assert why.log_odds == exact
+        assert why.baseline + sum(part.log_odds for part in why.contributions) == exact
+        assert sum(vote.log_odds for vote in why.members) == exact
+        assert {vote.name for vote in why.members} == {"mixture", "linear", "class shares"}
+        assert why.method == "shapley"
+        assert "Shapley" in why.note
+    # the linear member: weight 0.5, smoothed probabilities of its own
+    z = one.encoder(x[None])
+    own = 0.95 * head(z)[0] + 0.025
+    vote = next(vote for vote in why.members if vote.name == "linear")
+    sign = 1.0 if why.label == "b" else -1.0
+    assert vote.log_odds == pytest.approx(0.5 * sign * np.log(own[1] / own[0]))
 
 
 def simple_model():

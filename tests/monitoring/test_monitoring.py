@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import fisher_exact, ks_2samp
 
 import mixda
 from mixda.model import AdaptedModel, Reference
-from mixda.monitoring import monitor, update
+from mixda.monitoring import _monitor, monitor, update
 from mixda.rules import Posterior
 
 RNG = np.random.default_rng(0)
@@ -90,25 +90,46 @@ def test_outliers_are_noticed(model):
 
 def test_lower_confidence_is_noticed(model):
     X = draw(300, SHIFTS[-1])[0]
-    X[:150, :2] = [2.5, 33.0]  # halfway between the classes
+    X[:200, :2] = [2.5, 33.0]  # halfway between the classes
     drift = monitor(replace(model, trust={"accuracy": 0.9}), X)
     assert drift.confidence.alarm
     assert drift.accuracy == pytest.approx(0.9 + drift.confidence.size)
 
 
-def test_predictions_on_few_rows_are_no_reference():
+def test_few_reference_rows():
+    """The mixture was fitted to 60 rows, so fewer of these are outliers than of other rows."""
     bare, target = fitted(n=60)
+    rng = np.random.default_rng(0)
+    new = [draw(200, SHIFTS[-1], rng=rng)[0] for _ in range(20)]
+    truth = np.mean([bare.outliers(X).mean() for X in new])
     model = bare.with_reference(target)
-    assert model.reference.n_rows < 20 * model.target.mixture.n_components
-    drift = monitor(model, draw(300, SHIFTS[-1], share=1.0)[0])
-    assert drift.classes[1].p_value < 0.05
-    assert not drift.classes[1].alarm
-    assert drift.columns[0].alarm
+    rate = model.reference.n_outliers / 60
+    assert bare.outliers(target).mean() < truth / 2
+    assert truth / 2 < rate < 2 * truth
+    assert sum(monitor(model, X).alarm for X in new) <= 1
+
+
+@pytest.mark.parametrize(("old", "new"), [(100, 160), (100, 40), (0, 30), (390, 300)])
+def test_rates_are_compared_beyond_five_points(old, new):
+    """Fisher's test sees only what exceeds five points."""
+    n = 400
+    moved = old + 20 if new > old else old - 20
+    p = _monitor._fisher(old, new, n, n)
+    assert p == pytest.approx(fisher_exact([[moved, n - moved], [new, n - new]])[1])
+    inside = old + np.sign(new - old) * 19
+    assert _monitor._fisher(old, inside, n, n) == 1.0
+
+
+def test_rates_at_the_margin_raise_few_alarms():
+    rng, n = np.random.default_rng(0), 300
+    for p in (0.0, 0.1, 0.5, 0.8):
+        pairs = rng.binomial(n, [p, p + 0.05], size=(400, 2))
+        assert np.mean([_monitor._fisher(*pair, n, n) <= 0.05 for pair in pairs]) <= 0.07
 
 
 def test_p_values_are_those_of_kolmogorov_and_smirnov():
     X, new = RNG.normal(size=(200, 1)), RNG.normal(size=(150, 1)) + 0.5
-    reference = Reference.from_rows(X, np.ones((200, 1)), np.zeros(200, dtype=bool))
+    reference = Reference.from_rows(X, np.ones((200, 1)), 0)
     gaps = [np.mean(new <= q) - np.mean(q >= X) for q in reference.quantiles[0]]
     exact = ks_2samp(X[:, 0], new[:, 0]).statistic
     assert np.max(np.abs(gaps)) <= exact  # so tests at the quantiles are conservative
@@ -125,8 +146,23 @@ def test_mixture_as_reference(model):
     bare = replace(model, reference=None)
     drift = monitor(bare, draw(300, SHIFTS[-1])[0])
     assert drift.basis == "mixture"
-    assert not drift.alarm
-    assert monitor(bare, draw(300, 2.0)[0]).columns[0].name == "pressure"
+    assert (drift.classes, drift.outliers, drift.confidence) == ((), None, None)
+    rng = np.random.default_rng(1)
+    quiet = [draw(100, SHIFTS[-1], rng=rng)[0] for _ in range(60)]
+    assert sum(monitor(bare, X).alarm for X in quiet) <= 8  # 1 in 20; more: one in a thousand
+    moved = monitor(bare, draw(300, 2.0)[0])
+    assert moved.alarm
+    assert moved.columns[0].name == "pressure"
+
+
+def test_rare_value_is_noticed(model):
+    """Quantiles from 5 to 95 % do not see a value that 1 % or 4 % of the rows have."""
+    X = draw(1000, SHIFTS[-1])[0]
+    X[:, 2] = 0.0
+    X[:10, 2] = 1.0
+    flagged, new = model.with_reference(X), X.copy()
+    new[:200, 2] = 1.0
+    assert monitor(flagged, new).columns[0].name == "temperature"
 
 
 def test_encoded_model_needs_reference_rows():
@@ -164,7 +200,7 @@ def test_reference_holds_no_row(model):
 
 
 def test_forged_reference(model):
-    other = Reference.from_rows(np.ones((9, 1)), np.ones((9, 1)), np.zeros(9, dtype=bool))
+    other = Reference.from_rows(np.ones((9, 1)), np.ones((9, 1)), 0)
     with pytest.raises(mixda.MixdaError, match="reference"):
         replace(model, reference=other)
 
@@ -179,6 +215,14 @@ def test_update(method, tmp_path):
     assert not monitor(updated, draw(300, 2.0)[0]).alarm
     assert updated.trust is None or updated.trust.accuracy is None
     updated.save(tmp_path / "m.mixda")
+    assert updated.shifts(1)[0].feature == "pressure"  # moved by us, in a committee too
+    for one in (model, updated):
+        why = one.explain(X[0])
+        total = why.baseline + sum(part.log_odds for part in why.contributions)
+        assert total == pytest.approx(why.log_odds, rel=1e-9)
+        if why.members:
+            votes = sum(vote.log_odds for vote in why.members)
+            assert votes == pytest.approx(why.log_odds, rel=1e-9)
     again = update(AdaptedModel.load(tmp_path / "m.mixda"), X)
     assert len(again.settings["updates"]) == 2
     assert np.mean(again.predict(X) == updated.predict(X)) > 0.99
@@ -196,6 +240,18 @@ def test_update_brings_accuracy_back():
     assert isinstance(updated.labeled_target, mixda.Mixture)
     kept = update(model, X, share=0.1)
     assert not np.allclose(kept.target.mixture.means, updated.target.mixture.means)
+
+
+@pytest.mark.parametrize("method", [mixda.GMMDaDiL, mixda.GMMWBT, mixda.GMMOTDA])
+def test_update_repeats_the_method(method):
+    """On the rows of the fit, an update finds the labeled mixture of the fit again."""
+    model, target = fitted(method, n=200)
+    again = update(model, target)
+    assert again.settings["updates"][-1]["repeated"] is True
+    X = draw(200, SHIFTS[-1])[0]
+    assert np.mean(again.predict(X) == model.predict(X)) > 0.99
+    shares = [m.labeled_target.class_proportions for m in (again, model)]
+    np.testing.assert_allclose(*shares, atol=0.05)
 
 
 def test_update_keeps_labels_of_the_source_domains(model):

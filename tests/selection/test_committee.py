@@ -19,7 +19,7 @@ from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._shares import check_shares, fit_log_odds, resample, reweight
 from mixda.selection._thinning import thin
 from mixda.selection._verdict import confounding
-from mixda.selection._views import rank_to_normal
+from mixda.estimators import rank_to_normal
 
 
 def make_logs(truth, sharpness, noise, rng):

@@ -134,16 +134,17 @@ def monitor(
     below = f"{len(rows)} columns" if len(rows) > _MAX_COLUMNS_SHOWN else None
     head = ["column", "mean before", "mean now", "moved by (sd)", ""]
     out.table("columns that moved most", head, rows[:_MAX_COLUMNS_SHOWN], below=below)
-    shares = [(c.name, *_percents(c), _mark(c)) for c in (*drift.classes, drift.outliers)]
-    shares.append(("mean confidence", *_percents(drift.confidence), _mark(drift.confidence)))
-    if drift.accuracy is not None and drift.accuracy_before is not None:
-        shares.append(
-            ("estimated accuracy", f"{drift.accuracy_before:.1%}", f"{drift.accuracy:.1%}", "")
-        )
-    out.table("predictions", ["share of rows", "before", "now", ""], shares)
-    if drift.basis == "mixture":
+    if drift.outliers is not None and drift.confidence is not None:
+        shares = [(c.name, *_percents(c), _mark(c)) for c in (*drift.classes, drift.outliers)]
+        shares.append(("mean confidence", *_percents(drift.confidence), _mark(drift.confidence)))
+        if drift.accuracy is not None and drift.accuracy_before is not None:
+            estimates = (f"{drift.accuracy_before:.1%}", f"{drift.accuracy:.1%}")
+            shares.append(("estimated accuracy", *estimates, ""))
+        out.table("predictions", ["share of rows", "before", "now", ""], shares)
+    else:
         out.say(
-            "The model holds no summary of its target; compared with rows drawn from its mixture."
+            "The model holds no summary of its target: only the means of columns were compared, "
+            "with those of its mixture. Give the rows of the target (--reference) for all checks."
         )
     out.say(drift.verdict)
     for reason in drift.reasons:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mixda.estimators._mixture_classifier import SMOOTHING as SMOOTHING
     from mixda.estimators._mixture_classifier import log_linear_pool as log_linear_pool
     from mixda.estimators._mixture_classifier import train_rough as train_rough
+    from mixda.estimators._scaling import rank_to_normal as rank_to_normal
+    from mixda.estimators._scaling import standardization as standardization
     from mixda.estimators.baselines import *  # noqa: F403
     from mixda.estimators.empirical import *  # noqa: F403
     from mixda.estimators.encoders import DomainEncoder as DomainEncoder
@@ -34,7 +36,9 @@ _OTHERS = {
     "SMOOTHING": "_mixture_classifier",
     "log_linear_pool": "_mixture_classifier",
     "train_rough": "_mixture_classifier",
+    "rank_to_normal": "_scaling",
     "rule_of": "_export",
+    "standardization": "_scaling",
 }
 _PUBLIC = ("DomainEncoder", "MLPEncoder", "MultiSourceClassifier")
 

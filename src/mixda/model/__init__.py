@@ -1,7 +1,7 @@
 """A fitted classifier of the target as a value, and its ``.mixda`` file."""
 
 from mixda.model._domain import Domain
-from mixda.model._explain import Contribution, Explanation, Neighbor, Shift
+from mixda.model._explain import Contribution, Explanation, MemberVote, Neighbor, Shift
 from mixda.model._linear import as_linear as as_linear
 from mixda.model._linear import decode as decode
 from mixda.model._model import AdaptedModel, load
@@ -17,6 +17,7 @@ __all__ = [
     "Contribution",
     "Domain",
     "Explanation",
+    "MemberVote",
     "Neighbor",
     "Reference",
     "Shift",

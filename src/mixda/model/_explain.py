@@ -12,7 +12,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
 from mixda.mixture import Mixture, log_gaussians, normalize_log_rows
 from mixda.model._linear import as_linear, decode
-from mixda.rules import Affine, Chain, Posterior, Rule
+from mixda.rules import Affine, Chain, Pool, Posterior, Product, Rule, smooth_logs
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _MIN_PROBA = 1e-12  # whose logarithm is taken
@@ -61,6 +61,21 @@ class Neighbor:
 
 
 @dataclass(frozen=True)
+class MemberVote:
+    """What one member of a pool adds to the log-odds of a class.
+
+    Attributes
+    ----------
+    name : str
+    log_odds : float
+        Power of the member times its own log-odds; positive if it votes for the class.
+    """
+
+    name: str
+    log_odds: float
+
+
+@dataclass(frozen=True)
 class Explanation:
     """Why a model prefers one class to another for a row.
 
@@ -81,7 +96,10 @@ class Explanation:
     outlier : bool
         Whether the row is far from all data of the model; then the explanation means little.
     method : {"exact", "shapley"}
-        "exact" if a mixture over the features decides, else sampled Shapley values.
+        "exact" if a mixture over the features decides, else sampled Shapley values; see `note`.
+    members : tuple of MemberVote
+        If the rule is a pool, as that of `AutoMSDA`: what each member adds, the largest first. The
+        votes add up to the log-odds. Empty for other rules.
     """
 
     label: str
@@ -93,10 +111,23 @@ class Explanation:
     neighbors: tuple[Neighbor, ...]
     outlier: bool
     method: str
+    members: tuple[MemberVote, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What the contributions are, in a sentence."""
+        if self.method == "exact":
+            return "Contributions are exact: one mixture over the features decides."
+        return (
+            "No single mixture decides, so the log-odds have no exact parts per feature: "
+            "contributions are Shapley values relative to the mean of the target, averaged over a "
+            "few orders of the features. They add up to the log-odds; single values are "
+            "approximate."
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values; a missing value is None."""
-        values = asdict(self)
+        """Return all fields and the note as JSON values; a missing value is None."""
+        values = {**asdict(self), "note": self.note}
         for part in values["contributions"]:
             part["value"] = None if np.isnan(part["value"]) else part["value"]
         return values
@@ -152,7 +183,58 @@ def explain_row(model: Any, X: Array, against: Any = None) -> Explanation:
         neighbors=_neighbors(model, filled if model.encoder is None else model.encoder(filled)),
         outlier=bool(model.outliers(filled)[0]),
         method="shapley" if exact is None else "exact",
+        members=_votes(model, filled, c, a),
     )
+
+
+def _votes(model: Any, X: Array, c: int, a: int) -> tuple[MemberVote, ...]:
+    """Return what each factor of a pool adds to the log-odds; all together are the log-odds."""
+    logs = _factor_logs(model.rule, X)
+    if logs is None:
+        return ()
+    names = [str(name) for name in model.settings.get("experts") or ()]
+    if isinstance(_steps(model.rule)[-1], Pool):
+        names = [*names, "class shares"] if len(names) == len(logs) - 1 else []
+    elif model.settings.get("updates"):
+        names = ["model", "groups of the rows of the last update"]
+    else:
+        names = ["classifier of the sources", "mixture of the target"]
+    if len(names) != len(logs):
+        names = [f"factor {k + 1}" for k in range(len(logs))]
+    votes = [
+        MemberVote(name, float(own[0, c] - own[0, a]))
+        for name, own in zip(names, logs, strict=True)
+    ]
+    votes = [vote for vote in votes if vote.name != "class shares" or vote.log_odds]
+    return tuple(sorted(votes, key=lambda vote: -abs(vote.log_odds)))
+
+
+def _factor_logs(rule: Rule, X: Array) -> list[Array] | None:
+    """Return the logarithms of the factors of a pool, each shape (n, nc); None for other rules."""
+    *first, rule = _steps(rule)
+    X = Chain(tuple(first))(X)
+    if isinstance(rule, Pool):
+        views = [view(X) for view in rule.views]
+        logs = [
+            weight * smooth_logs(member(views[view]), rule.smoothing)
+            for weight, member, view in zip(rule.weights, rule.members, rule.view, strict=True)
+        ]
+        return [*logs, np.tile(rule.log_odds, (len(X), 1))]
+    if isinstance(rule, Product):
+        tiny = np.finfo(float).tiny
+        return [
+            power * np.log(np.maximum(part(X), tiny))
+            for power, part in zip(rule.powers, rule.rules, strict=True)
+        ]
+    return None
+
+
+def _log_odds(rule: Rule, X: Array, c: int, a: int) -> Array:
+    """Return the log-odds of class c against class a for each row, shape (n,)."""
+    factors = _factor_logs(rule, X)
+    logs = np.log(np.maximum(rule(X), _MIN_PROBA)) if factors is None else sum(factors)
+    odds: Array = logs[:, c] - logs[:, a]  # type: ignore[index]
+    return odds
 
 
 def _other_class(classes: NDArray[Any], proba: Array, c: int, against: Any) -> int:
@@ -216,10 +298,9 @@ def _shapley(model: Any, X: Array, c: int, a: int) -> tuple[float, Array]:
         for one in (order, order[::-1]):
             rows = np.empty((d + 1, d))
             rows[:, one] = np.where(switched, X[0, one], typical[one])
-            logs = np.log(np.maximum(model.rule(rows), _MIN_PROBA))
-            parts[one] += np.diff(logs[:, c] - logs[:, a])
-    start = np.log(np.maximum(model.rule(typical[None])[0], _MIN_PROBA))
-    return float(start[c] - start[a]), parts / (2 * n_orders)
+            parts[one] += np.diff(_log_odds(model.rule, rows, c, a))
+    start = _log_odds(model.rule, typical[None], c, a)
+    return float(start[0]), parts / (2 * n_orders)
 
 
 def _typical_row(model: Any) -> Array:

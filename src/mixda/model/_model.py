@@ -25,7 +25,7 @@ from mixda.model._checks import check_dictionary, check_reference
 from mixda.model._display import ModelDisplay
 from mixda.model._domain import Domain
 from mixda.model._explain import Explanation, Shift, explain_row, mean_shifts
-from mixda.model._outliers import largest_density, outlier_threshold
+from mixda.model._outliers import held_out_rate, largest_density, outlier_threshold
 from mixda.model._reference import Reference
 from mixda.model._trust import Trust
 from mixda.rules import FORMER_NAMES, RULES, Affine, Chain, Posterior, Rule
@@ -199,12 +199,19 @@ class AdaptedModel(ModelDisplay):
         """
         if self.imputer is not None:
             return self.imputer
-        steps: Any = () if self.encoder is None else getattr(self.encoder, "steps", (self.encoder,))
-        if not all(isinstance(step, Affine) for step in steps):
+        raw = self.raw_target()
+        if raw is None:
             raise MixdaError(
                 "X has missing values (NaN), but the data of the fit had none and this model "
                 "works on learned features; drop or impute them."
             )
+        return raw
+
+    def raw_target(self) -> Mixture | None:
+        """Return the mixture of the target over raw features; None if they are encoded."""
+        steps: Any = () if self.encoder is None else getattr(self.encoder, "steps", (self.encoder,))
+        if not all(isinstance(step, Affine) for step in steps):
+            return None
         mixture = self.target.mixture
         for step in reversed(steps):
             mixture = mixture.affine(-step.mean / step.scale, 1.0 / step.scale)
@@ -223,13 +230,16 @@ class AdaptedModel(ModelDisplay):
         """Return the model with a summary of `X`, the rows of the target.
 
         `mixda.monitoring.monitor` compares new rows with it: quantiles of each column, the number
-        of rows of each class, the rate of outliers and the mean confidence. The command line does
-        this for each model. `X` as in `predict_proba`.
+        of rows of each class, the rate of outliers and the mean confidence. The rate of outliers
+        is cross-validated, because the mixture of the target was fitted to these rows. The command
+        line does this for each model. `X` as in `predict_proba`.
         """
         X = self.samples(X)
-        proba, outliers = self.predict_proba(X), self.outliers(X)
-        reference = Reference.from_rows(self.impute(X), proba, outliers)
-        return replace(self, reference=reference)
+        proba, filled = self.predict_proba(X), self.impute(X)
+        Z = filled if self.encoder is None else self.encoder(filled)
+        sources = [domain.mixture for domain in self.sources]
+        rate = held_out_rate(sources, self.target.mixture, Z, self.novelty_threshold)
+        return replace(self, reference=Reference.from_rows(filled, proba, round(rate * len(X))))
 
     def explain(self, row: Any, against: Any = None) -> Explanation:
         r"""Explain why a row got its class and not another one.
@@ -240,9 +250,15 @@ class AdaptedModel(ModelDisplay):
         .. math:: \sum_k r_k \log \mathcal{N}(x_j; m_{kj}, s_{kj}) -
                   \sum_k r'_k \log \mathcal{N}(x_j; m_{kj}, s_{kj})
 
-        with the responsibilities of the components within each class. Other models are explained
-        by sampled Shapley values, relative to the mean of the target. In both cases the
-        contributions and the baseline add up to the log-odds.
+        with the responsibilities of the components within each class. The log-odds of other models
+        have no such parts: their contributions are Shapley values relative to the mean of the
+        target, averaged over a few orders of the features. In both cases the contributions and the
+        baseline add up to the log-odds.
+
+        A pool, such as the committee of `AutoMSDA`, also has an exact decomposition over its
+        members (`Explanation.members`): the log-odds of a log-linear pool are the sum of those of
+        its members, times their powers. The nearest components are those of the mixtures in the
+        model, which describe the data but do not decide.
 
         Parameters
         ----------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
@@ -31,6 +30,7 @@ class Reference:
     class_counts : ndarray of shape (nc,)
         Number of rows that the model assigned to each class.
     n_outliers : int
+        In rows that the mixture of the target was not fitted to (cross-validation).
     confidence, confidence_std : float
         Mean and standard deviation of the largest probability of each row.
     """
@@ -59,15 +59,15 @@ class Reference:
             raise MixdaError("the parts of the reference do not fit together.")
 
     @classmethod
-    def from_rows(cls, X: Array, proba: Array, outliers: NDArray[np.bool_]) -> Reference:
-        """Summarize rows, their class probabilities and which of them are outliers.
+    def from_rows(cls, X: Array, proba: Array, n_outliers: int) -> Reference:
+        """Summarize rows, their class probabilities and the number of outliers among them.
 
         Examples
         --------
         >>> import numpy as np
         >>> from mixda.model import Reference
         >>> X = np.arange(20.0)[:, None]
-        >>> reference = Reference.from_rows(X, np.ones((20, 1)), np.zeros(20, dtype=bool))
+        >>> reference = Reference.from_rows(X, np.ones((20, 1)), 0)
         >>> reference.quantiles, reference.shares_below
         (array([[ 4.75,  9.5 , 14.25]]), array([[0.25, 0.5 , 0.75]]))
         """
@@ -81,7 +81,7 @@ class Reference:
             means=X.mean(axis=0),
             stds=X.std(axis=0),
             class_counts=np.bincount(proba.argmax(axis=1), minlength=proba.shape[1]).astype(float),
-            n_outliers=int(np.sum(outliers)),
+            n_outliers=n_outliers,
             confidence=float(confidence.mean()),
             confidence_std=float(confidence.std()),
         )

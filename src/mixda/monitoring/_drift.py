@@ -45,31 +45,32 @@ class Drift:
         Whether any check raised an alarm.
     columns : tuple of Change
         One for each column, the largest change first.
+    level : float
+        Probability of a false alarm, at most.
+    n_rows, n_reference : int
+    basis : {"rows", "mixture"}
+        What the new rows were compared with: a summary of the rows that the model was adapted to,
+        or the mixture of them. In the second case only the means of columns are compared, and the
+        fields below are empty.
     classes : tuple of Change
         One for each class: its share among the predictions.
-    outliers : Change
-    confidence : Change
+    outliers, confidence : Change or None
     accuracy_before, accuracy : float or None
         Estimated accuracy on the target, and on the new rows: it changes as the mean confidence
         does. None if the model has no estimate.
-    level : float
-        Probability of a false alarm.
-    n_rows, n_reference : int
-    basis : {"rows", "mixture"}
-        What the new rows were compared with.
     """
 
     alarm: bool
     columns: tuple[Change, ...]
-    classes: tuple[Change, ...]
-    outliers: Change
-    confidence: Change
-    accuracy_before: float | None
-    accuracy: float | None
     level: float
     n_rows: int
     n_reference: int
     basis: str
+    classes: tuple[Change, ...] = ()
+    outliers: Change | None = None
+    confidence: Change | None = None
+    accuracy_before: float | None = None
+    accuracy: float | None = None
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -78,8 +79,8 @@ class Drift:
         Examples
         --------
         >>> from mixda.monitoring import Change, Drift
-        >>> moved, quiet = Change("t", 20.0, 25.0, 1.5, 0.001, True), Change("", 0, 0, 0, 1, False)
-        >>> Drift(True, (moved,), (), quiet, quiet, None, None, 0.05, 50, 90, "rows").reasons
+        >>> moved = Change("t", 20.0, 25.0, 1.5, 0.001, True)
+        >>> Drift(True, (moved,), 0.05, 50, 90, "rows").reasons
         ('1 of 1 columns moved: t.',)
         """
         moved = [change.name for change in self.columns if change.alarm]
@@ -93,10 +94,10 @@ class Drift:
             reasons.append(f"{len(moved)} of {len(self.columns)} columns moved: {listed(moved)}.")
         if classes:
             reasons.append(f"The shares of predicted classes changed: {listed(classes)}.")
-        if self.outliers.alarm:
+        if self.outliers is not None and self.outliers.alarm:
             rates = f"{self.outliers.before:.1%} to {self.outliers.now:.1%}"
             reasons.append(f"The rate of outliers rose from {rates}.")
-        if self.confidence.alarm:
+        if self.confidence is not None and self.confidence.alarm:
             means = f"{self.confidence.before:.1%} to {self.confidence.now:.1%}"
             reasons.append(f"The mean confidence fell from {means}.")
         return tuple(reasons)

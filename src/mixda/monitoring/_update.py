@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import datetime, timezone
@@ -13,19 +14,18 @@ from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
 from mixda._core.validation import check_number, check_random_state
 from mixda.barycenters import merge_mixtures
-from mixda.dictionary import Dictionary, learn_dictionary
 from mixda.em import fit_mixture
-from mixda.estimators import log_linear_pool
+from mixda.estimators import METHODS, log_linear_pool, rank_to_normal, standardization
 from mixda.mixture import Mixture
 from mixda.model import AdaptedModel, Trust, outlier_threshold
-from mixda.rules import Chain, Posterior, Product, Rule
+from mixda.rules import Affine, Chain, Interpolate, Pool, Posterior, Product, Rule
 from mixda.transport import transport_plan
 
 _MIN_ROWS_PER_COMPONENT = 5
-_DICTIONARY_PARAMETERS = (
-    *("beta", "optimizer", "learning_rate", "damping", "tol"),
-    *("component_weights", "precision"),
-)
+_OWN_VIEWS = ("own scale", "ranks")  # of a committee's members, at the end of their names
+# The mixtures of a model are encoded, balanced and standardized, and its classifier stays.
+_GIVEN_MIXTURES = {"encoder": None, "scale": None, "class_prior": "empirical", "classifier": "map"}
+_NOT_REPEATED = ("callback", "checkpoint", "n_samples", "verbose")
 
 
 def update(
@@ -33,21 +33,21 @@ def update(
 ) -> AdaptedModel:
     r"""Adapt a model further with new rows of its target, without samples of the sources.
 
-    A `GMMDaDiL` model holds the mixtures of its sources, so the target can be replaced: the
-    dictionary is learned again from these mixtures and a mixture of the new rows. With ``share <
-    1``, the new rows join the old target instead, and the dictionary takes a few more steps from
-    where it was, as in `GMMDaDiL.partial_fit`.
+    Two sources of labels for the new rows are combined, as a log-linear pool:
 
-    Other models, such as the committee of `AutoMSDA`, cannot repeat their adaptation without the
-    samples of the sources. They follow the target by themselves: a mixture is fitted to the new
-    rows, its components get the mean probabilities that the model predicted for their rows before
-    any update,
+    * A model whose rule is a mixture (`GMMDaDiL`, `GMMWBT`, `GMMOTDA`) holds the mixtures of its
+      sources, so the method runs again on these and a mixture of the new rows. With ``share < 1``
+      (`GMMDaDiL` only), the new rows join the old target instead, and the dictionary takes a few
+      more steps from where it was, as in `GMMDaDiL.partial_fit`. Other models, such as the
+      committee of `AutoMSDA`, cannot repeat their adaptation without the samples of the sources;
+      their rule stays.
+    * A mixture is fitted to the new rows, and its components get the mean probabilities that the
+      model has predicted for their rows so far,
 
-    .. math:: v_k \propto \sum_i r_{ik} \, p(y \mid x_i),
+      .. math:: v_k \propto \sum_i r_{ik} \, p(y \mid x_i).
 
-    and this labeled mixture joins the model as one more factor (or replaces that of the last
-    update). This corrects single rows by the group that they belong to. It does not help if the
-    model is wrong about whole groups: adapt again with the sources then.
+      This corrects single rows by the group that they belong to. It does not help if the model is
+      wrong about whole groups.
 
     Parameters
     ----------
@@ -78,18 +78,22 @@ def update(
     share = check_number(share, "share", above=True, most=1)
     X, rng = model.impute(model.samples(X)), check_random_state(random_state)
     Z = X if model.encoder is None else model.encoder(X)
-    if model.method == "GMMDaDiL" and model.dictionary is not None and _holds_target(model):
-        adapted = _readapt(model, model.dictionary, Z, share, rng)
-    elif share < 1:
+    if share < 1 and model.method != "GMMDaDiL":
         raise MixdaError(
             f"share must be 1 for a {model.method} model, got {share!r}; only GMMDaDiL models can "
             "keep a part of the old target."
         )
+    repeated = model.method in METHODS and METHODS[model.method].mixture and _holds_target(model)
+    base = replace(model, rule=_without_groups(model))
+    if repeated:
+        adapted, labels = _readapt(base, Z, share, rng), model.rule
     else:
-        adapted = _follow(model, X, Z, rng)
+        labels = _with_own_scales(model, base.rule, X)
+        adapted = replace(_with_target(base, Z, rng), rule=labels)
+    adapted = _with_groups(adapted, labels, X, Z)
     mixtures = [domain.mixture for domain in (*adapted.sources, adapted.target)]
     date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    done = {"rows": len(X), "date": date, "followed": adapted.dictionary is None}
+    done = {"rows": len(X), "date": date, "repeated": repeated}
     updates = [*model.settings.get("updates", []), done]
     return replace(
         adapted,
@@ -113,47 +117,73 @@ def _holds_target(model: AdaptedModel) -> bool:
 
 
 def _readapt(
-    model: AdaptedModel, dictionary: Dictionary, Z: Array, share: float, rng: np.random.Generator
+    model: AdaptedModel, Z: Array, share: float, rng: np.random.Generator
 ) -> AdaptedModel:
-    """Run GMM-DaDiL on the mixtures of the sources and a mixture of the new rows."""
-    parameters = model.settings.get("parameters", {})
+    """Run the method again on the mixtures of the sources and a mixture of the new rows."""
+    parameters = {**model.settings.get("parameters", {}), **_GIVEN_MIXTURES}
     target = _fit_target(model, Z, rng)
-    start: dict[str, Any] = {"n_iter": parameters.get("n_iter", 100)}
     if share < 1:
         most = parameters.get("max_target_components") or model.target.mixture.n_components
         target = merge_mixtures(model.target.mixture, target, share=share, max_components=most)
-        start = {"n_iter": parameters.get("online_iter", 10), "init": dictionary}
-    learned = learn_dictionary(
-        [domain.mixture for domain in model.sources],
-        target,
-        n_atoms=len(dictionary.atoms),
-        n_components=dictionary.atoms[0].n_components,
-        random_state=rng,
-        **start,
-        **{name: parameters[name] for name in _DICTIONARY_PARAMETERS if name in parameters},
+        parameters |= {"init": model.dictionary, "n_iter": parameters.get("online_iter", 10)}
+    known = {*inspect.signature(METHODS[model.method].load()).parameters} - {*_NOT_REPEATED}
+    given = {name: value for name, value in parameters.items() if name in known}
+    estimator = METHODS[model.method].load()(**{**given, "random_state": rng})
+    again = estimator.fit_mixtures([domain.mixture for domain in model.sources], target).to_model()
+    return replace(
+        model,
+        target=replace(model.target, mixture=target, n_samples=len(Z)),
+        labeled_target=again.labeled_target,
+        plan=again.plan,
+        rule=_swap(model.rule, model.labeled_target, again.labeled_target),
+        dictionary=again.dictionary,
     )
-    adapted = _with_target(model, target, learned.target, len(Z))
-    rule = _swap(model.rule, model.labeled_target, learned.target)
-    return replace(adapted, rule=rule, dictionary=learned)
 
 
-def _follow(model: AdaptedModel, X: Array, Z: Array, rng: np.random.Generator) -> AdaptedModel:
-    """Label a mixture of the new rows by the model itself, and let it take part in the rule."""
-    target, original = _fit_target(model, Z, rng), _original_rule(model)
-    mass = target.responsibilities(Z).T @ original(X) + np.finfo(float).tiny
-    labels = mass / mass.sum(axis=1, keepdims=True)
-    labeled = replace(target, labels=labels, classes=model.classes)
+def _with_target(model: AdaptedModel, Z: Array, rng: np.random.Generator) -> AdaptedModel:
+    target = replace(model.target, mixture=_fit_target(model, Z, rng), n_samples=len(Z))
+    return replace(model, target=target, labeled_target=None, plan=None, dictionary=None)
+
+
+def _with_own_scales(model: AdaptedModel, rule: Rule, X: Array) -> Rule:
+    """Return a committee whose members of an own scale, or of ranks, use that of the new rows."""
+    names = [str(name) for name in model.settings.get("experts") or ()]
+    if not isinstance(rule, Pool) or len(names) != len(rule.members):
+        return rule
+    own = {int(v) for v, name in zip(rule.view, names, strict=True) if name.endswith(_OWN_VIEWS)}
+    views = tuple(_rescaled(v, X) if k in own else v for k, v in enumerate(rule.views))
+    return replace(rule, views=views)
+
+
+def _rescaled(view: Rule, X: Array) -> Rule:
+    """Return a view with the moments, or the quantiles, of `X` in place of its own."""
+    if isinstance(view, Affine):
+        return standardization(X)
+    if isinstance(view, Interpolate):
+        return rank_to_normal(X)
+    return _with_parts(view, lambda part: _rescaled(part, X))
+
+
+def _with_groups(model: AdaptedModel, labels: Rule, X: Array, Z: Array) -> AdaptedModel:
+    """Let the groups of similar rows, labeled by a rule, take part in the rule of the model."""
+    target = model.target.mixture
+    mass = target.responsibilities(Z).T @ labels(X) + np.finfo(float).tiny
+    labeled = replace(target, labels=mass / mass.sum(axis=1, keepdims=True), classes=model.classes)
     encoder = () if model.encoder is None else (model.encoder,)
-    rule = log_linear_pool([original, Chain((*encoder, Posterior(labeled)))])
-    return replace(_with_target(model, target, labeled, len(Z)), rule=rule, dictionary=None)
+    rule = log_linear_pool([model.rule, Chain((*encoder, Posterior(labeled)))])
+    if model.labeled_target is not None:
+        return replace(model, rule=rule)
+    plan = transport_plan(labeled, target).plan
+    return replace(model, rule=rule, labeled_target=labeled, plan=plan)
 
 
-def _original_rule(model: AdaptedModel) -> Rule:
-    """Return the rule without the factor that an earlier `_follow` added to it."""
-    followed = any(done["followed"] for done in model.settings.get("updates", []))
-    if followed and isinstance(model.rule, Product) and isinstance(model.rule.rules[0], Chain):
-        return model.rule.rules[0].steps[0]
-    return model.rule
+def _without_groups(model: AdaptedModel) -> Rule:
+    """Return the rule without the factor that an earlier update added to it."""
+    rule = model.rule
+    if model.settings.get("updates") and isinstance(rule, Product):
+        first = rule.rules[0]
+        return first.steps[0] if isinstance(first, Chain) else rule
+    return rule
 
 
 def _fit_target(model: AdaptedModel, Z: Array, rng: np.random.Generator) -> Mixture:
@@ -161,21 +191,17 @@ def _fit_target(model: AdaptedModel, Z: Array, rng: np.random.Generator) -> Mixt
     old = model.target.mixture
     most = max(1, len(Z) // _MIN_ROWS_PER_COMPONENT)
     floor = old.stds.min(axis=0)
-    return fit_mixture(Z, min(old.n_components, most), min_std=floor, random_state=rng)
-
-
-def _with_target(
-    model: AdaptedModel, target: Mixture, labeled: Mixture, n_rows: int
-) -> AdaptedModel:
-    return replace(
-        model,
-        target=replace(model.target, mixture=target, n_samples=n_rows),
-        labeled_target=labeled,
-        plan=transport_plan(labeled, target).plan,
+    return fit_mixture(
+        Z,
+        min(old.n_components, most),
+        min_std=floor,
+        min_component_rows=_MIN_ROWS_PER_COMPONENT,
+        allow_exposed_rows=True,  # of fewer than five rows in all; `AdaptedModel.save` tells
+        random_state=rng,
     )
 
 
-def _swap(rule: Rule, old: Mixture | None, new: Mixture) -> Rule:
+def _swap(rule: Rule, old: Any, new: Any) -> Rule:
     """Return the rule with one mixture in place of another."""
     if isinstance(rule, Posterior):
         return Posterior(new) if rule.mixture == old else rule

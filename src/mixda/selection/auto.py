@@ -19,7 +19,7 @@ from sklearn.decomposition import PCA
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
-from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier
+from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, standardization
 from mixda.estimators.utils import Source, is_large
 from mixda.model import AdaptedModel, Trust, default_names
 from mixda.rules import Pool, Rule
@@ -39,7 +39,7 @@ from mixda.selection._verdict import (
     doubts,
     explain,
 )
-from mixda.selection._views import TARGET, make_views, standardization
+from mixda.selection._views import TARGET, make_views
 from mixda.selection.proportions import ShiftDiagnosis, diagnose_shift
 
 Ids = NDArray[np.int64]
