@@ -152,7 +152,9 @@ DETAILS_HEAD += ["updated"]
 
 def as_text(head, lines):
     widths = [max(len(line[k]) for line in [head, *lines]) for k in range(len(head))]
-    rows = ([cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in [head, *lines])
+    rows = (
+        [cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in [head, *lines]
+    )
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 

@@ -89,7 +89,9 @@ def test_committee():
     """A pool is explained by its members exactly, and by features up to the order of these."""
     one = simple_model()
     head = Chain((Linear(np.array([[1.0, -1.0], [0.5, 0.0]]), np.array([0.1, 0.0])), Softmax()))
-    pool = Pool((one.encoder,), (Posterior(one.labeled_target), head), [0, 0], [1.5, 0.5], [0, 1], 0.05)
+    pool = Pool(
+        (one.encoder,), (Posterior(one.labeled_target), head), [0, 0], [1.5, 0.5], [0, 1], 0.05
+    )
     model = replace(one, rule=pool, method="AutoMSDA", settings={"experts": ["mixture", "linear"]})
     for x in RNG.normal(3.0, 5.0, size=(5, 2)):
         why = model.explain(x)

@@ -6,6 +6,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm, rankdata
 
 from mixda import MixdaError
+from mixda.estimators import rank_to_normal
 from mixda.selection._estimate import (
     LeftOut,
     add_labels,
@@ -19,7 +20,6 @@ from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._shares import check_shares, fit_log_odds, resample, reweight
 from mixda.selection._thinning import thin
 from mixda.selection._verdict import confounding
-from mixda.estimators import rank_to_normal
 
 
 def make_logs(truth, sharpness, noise, rng):

@@ -63,7 +63,11 @@ def explain(
     rest = sum(c.log_odds for c in why.contributions[_MAX_COLUMNS_SHOWN:])
     parts += [("other features", None, rest)] if len(why.contributions) > len(parts) else []
     parts += [("baseline", None, why.baseline), ("total", None, why.log_odds)]
-    out.table(title, ["feature", "value", "log-odds"], parts)
+    out.table(title, ["feature", "value", "log-odds"], parts, below=why.note)
+    if why.members:
+        votes = [(vote.name, vote.log_odds) for vote in why.members]
+        head = ["member", "log-odds"]
+        out.table("votes of the members (their sum is the total)", head, votes[:_MAX_COLUMNS_SHOWN])
     near = [(n.label, n.domain, f"{n.probability:.1%}", n.distance) for n in why.neighbors]
     head = ["class", "domain", "probability", "distance (sd)"]
     out.table("nearest components", head, near, words=2)
@@ -172,9 +176,9 @@ def update(
 ) -> None:
     """Adapt a model further with new rows of its target, without the data of the sources.
 
-    A model of method dadil is adapted again from the mixtures it holds. Other models, such as
-    those of method auto, follow the groups of similar rows in the new data; if that is not enough,
-    run mixda adapt with the sources and the new rows.
+    The methods over mixtures (dadil, wbt, otda) run again on the mixtures that the model holds. The
+    committee of method auto keeps its members and takes their scales from the new rows. If the
+    sources are at hand, mixda adapt with the new rows can do more.
     """
     from mixda._core.text import plural
     from mixda.model import AdaptedModel

@@ -47,9 +47,7 @@ def largest_density(mixtures: Sequence[Mixture], Z: Array) -> Array:
     return largest
 
 
-def held_out_rate(
-    sources: Sequence[Mixture], target: Mixture, Z: Array, threshold: float
-) -> float:
+def held_out_rate(sources: Sequence[Mixture], target: Mixture, Z: Array, threshold: float) -> float:
     """Return the rate of outliers among rows of the target that its mixture was not fitted to.
 
     Five-fold cross-validation: EM starts at `target` and fits the rows of the other folds. At most

@@ -174,7 +174,8 @@ def _compare_classes(
     names: Any, before: Reference, now: Reference, level: float
 ) -> tuple[Change, ...]:
     counts = np.column_stack([before.class_counts, now.class_counts])
-    p_values = _holm(np.array([_fisher(*pair, before.n_rows, now.n_rows) for pair in counts]))
+    tests = [_fisher(old, new, before.n_rows, now.n_rows) for old, new in counts]
+    p_values = _holm(np.array(tests))
     changes = []
     for name, pair, p in zip(names, counts, p_values, strict=True):
         old, new = float(pair[0] / before.n_rows), float(pair[1] / now.n_rows)

@@ -33,21 +33,22 @@ def update(
 ) -> AdaptedModel:
     r"""Adapt a model further with new rows of its target, without samples of the sources.
 
-    Two sources of labels for the new rows are combined, as a log-linear pool:
-
     * A model whose rule is a mixture (`GMMDaDiL`, `GMMWBT`, `GMMOTDA`) holds the mixtures of its
       sources, so the method runs again on these and a mixture of the new rows. With ``share < 1``
       (`GMMDaDiL` only), the new rows join the old target instead, and the dictionary takes a few
-      more steps from where it was, as in `GMMDaDiL.partial_fit`. Other models, such as the
-      committee of `AutoMSDA`, cannot repeat their adaptation without the samples of the sources;
-      their rule stays.
-    * A mixture is fitted to the new rows, and its components get the mean probabilities that the
-      model has predicted for their rows so far,
+      more steps from where it was, as in `GMMDaDiL.partial_fit`.
+    * The committee of `AutoMSDA` keeps its members and their weights. Members that work on the
+      target's own scale, or on its ranks, use the moments and quantiles of the new rows.
+    * Other models cannot repeat their adaptation without the samples of the sources.
 
-      .. math:: v_k \propto \sum_i r_{ik} \, p(y \mid x_i).
+    All but the committee are then pooled with groups of similar rows: a mixture is fitted to the
+    new rows, and its components get the mean probabilities that the model has predicted for their
+    rows so far,
 
-      This corrects single rows by the group that they belong to. It does not help if the model is
-      wrong about whole groups.
+    .. math:: v_k \propto \sum_i r_{ik} \, p(y \mid x_i).
+
+    This corrects single rows by the group that they belong to. It does not help if the model is
+    wrong about whole groups: adapt again with the sources then.
 
     Parameters
     ----------
@@ -86,11 +87,11 @@ def update(
     repeated = model.method in METHODS and METHODS[model.method].mixture and _holds_target(model)
     base = replace(model, rule=_without_groups(model))
     if repeated:
-        adapted, labels = _readapt(base, Z, share, rng), model.rule
+        adapted = _with_groups(_readapt(base, Z, share, rng), model.rule, X, Z)
+    elif isinstance(base.rule, Pool):
+        adapted = _with_own_scales(_with_target(base, Z, rng), X)
     else:
-        labels = _with_own_scales(model, base.rule, X)
-        adapted = replace(_with_target(base, Z, rng), rule=labels)
-    adapted = _with_groups(adapted, labels, X, Z)
+        adapted = _with_groups(_with_target(base, Z, rng), base.rule, X, Z)
     mixtures = [domain.mixture for domain in (*adapted.sources, adapted.target)]
     date = datetime.now(timezone.utc).isoformat(timespec="seconds")
     done = {"rows": len(X), "date": date, "repeated": repeated}
@@ -116,9 +117,7 @@ def _holds_target(model: AdaptedModel) -> bool:
     return any(mixture == model.labeled_target for mixture in posteriors)
 
 
-def _readapt(
-    model: AdaptedModel, Z: Array, share: float, rng: np.random.Generator
-) -> AdaptedModel:
+def _readapt(model: AdaptedModel, Z: Array, share: float, rng: np.random.Generator) -> AdaptedModel:
     """Run the method again on the mixtures of the sources and a mixture of the new rows."""
     parameters = {**model.settings.get("parameters", {}), **_GIVEN_MIXTURES}
     target = _fit_target(model, Z, rng)
@@ -129,7 +128,8 @@ def _readapt(
     known = {*inspect.signature(METHODS[model.method].load()).parameters} - {*_NOT_REPEATED}
     given = {name: value for name, value in parameters.items() if name in known}
     estimator = METHODS[model.method].load()(**{**given, "random_state": rng})
-    again = estimator.fit_mixtures([domain.mixture for domain in model.sources], target).to_model()
+    unnamed = [replace(domain.mixture, feature_names=None) for domain in model.sources]
+    again = estimator.fit_mixtures(unnamed, replace(target, feature_names=None)).to_model()
     return replace(
         model,
         target=replace(model.target, mixture=target, n_samples=len(Z)),
@@ -145,14 +145,14 @@ def _with_target(model: AdaptedModel, Z: Array, rng: np.random.Generator) -> Ada
     return replace(model, target=target, labeled_target=None, plan=None, dictionary=None)
 
 
-def _with_own_scales(model: AdaptedModel, rule: Rule, X: Array) -> Rule:
+def _with_own_scales(model: AdaptedModel, X: Array) -> AdaptedModel:
     """Return a committee whose members of an own scale, or of ranks, use that of the new rows."""
-    names = [str(name) for name in model.settings.get("experts") or ()]
-    if not isinstance(rule, Pool) or len(names) != len(rule.members):
-        return rule
-    own = {int(v) for v, name in zip(rule.view, names, strict=True) if name.endswith(_OWN_VIEWS)}
-    views = tuple(_rescaled(v, X) if k in own else v for k, v in enumerate(rule.views))
-    return replace(rule, views=views)
+    names, pool = [str(name) for name in model.settings.get("experts") or ()], model.rule
+    if not isinstance(pool, Pool) or len(names) != len(pool.members):
+        return model
+    own = {int(v) for v, name in zip(pool.view, names, strict=True) if name.endswith(_OWN_VIEWS)}
+    views = tuple(_rescaled(v, X) if k in own else v for k, v in enumerate(pool.views))
+    return replace(model, rule=replace(pool, views=views))
 
 
 def _rescaled(view: Rule, X: Array) -> Rule:
