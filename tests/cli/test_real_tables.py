@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from pathlib import Path
@@ -153,6 +154,13 @@ def test_blockers_stop_unless_forced(files, tmp_path, capsys):
     assert run([*words, "-q", "--force"]) == 0
     assert len(AdaptedModel.load(out).classes) == 4
     assert AdaptedModel.load(out).settings["checks"][0]["code"] == "label-spelling"
+    capsys.readouterr()
+    assert run(["info", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checks"][0]["severity"] == "blocker"
+    assert run(["info", str(out)]) == 0
+    assert "blocker: classes 'OK' and 'ok'" in capsys.readouterr().out
+    assert run(["report", str(out), "-q", "-o", str(tmp_path / "r.html")]) == 0
+    assert "'OK' and 'ok'" in html.unescape((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert run([*words, "-q", "--rename-label", "OK=ok"]) == 0
     assert len(AdaptedModel.load(out).classes) == 3
 

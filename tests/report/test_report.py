@@ -469,3 +469,17 @@ def test_contrast(theme):
             assert _contrast(color[f"k{k}"], color[paper]) >= 3.0, k
     assert _contrast(color["raised"], color["heat"]) >= 4.5  # numbers on dark cells
     assert _contrast(color["raised"], color["warm"]) >= 4.5
+
+
+def test_checks_before_the_fit(write):
+    blocker = {"severity": "blocker", "code": "c", "sentence": "<b>two</b>", "remedy": "r"}
+    note = {**blocker, "severity": "note"}
+    settings = {"checks": [note, blocker, "forged"], "left_out": {"id": "it is an identifier"}}
+    forced, X, _ = adapted_model(settings=settings)
+    text = write(forced, X)
+    assert not Page(text).mistakes
+    assert "found 1 blocker" in text
+    assert text.count("&lt;b&gt;two&lt;/b&gt;") == 2
+    assert "it is an identifier" in text
+    plain, X, _ = adapted_model(settings={"checks": 5, "left_out": [1]})
+    assert "Checks" not in write(plain, X)

@@ -41,6 +41,27 @@ class Finding:
         return f"{self.sentence.rstrip('.')}; {self.remedy}" if self.remedy else self.sentence
 
 
+def read_findings(stored: Any) -> list[Finding]:
+    """Return the findings that a model keeps, most severe first.
+
+    What is not a finding, in a forged file, is left out.
+
+    Examples
+    --------
+    >>> from mixda.checks import read_findings
+    >>> read_findings([{"severity": "note", "code": "c", "sentence": "s", "remedy": ""}, 5])
+    [Finding(severity='note', code='c', sentence='s', remedy='')]
+    """
+    names = ("severity", "code", "sentence", "remedy")
+    parts = [part for part in stored if isinstance(part, dict)] if isinstance(stored, list) else []
+    findings = [
+        Finding(**{name: part[name] for name in names})
+        for part in parts
+        if all(isinstance(part.get(name), str) for name in names) and part["severity"] in SEVERITIES
+    ]
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
 @dataclass(frozen=True)
 class CheckReport:
     """What the checks found before any fit.

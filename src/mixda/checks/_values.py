@@ -122,10 +122,10 @@ def domain_distances(frames: Sequence[Frame], encoding: Columns) -> dict[str, di
         Z[:, np.isnan(Z).all(axis=0)] = 0.0
         k = max(1, min(_COMPONENTS_PER_DISTANCE, len(Z) // 10))
         mixtures[name] = fit_mixture(Z, k, min_std=0.1, random_state=0)
-    return {
-        a: {b: 0.0 if a == b else float(mw2(p, q)) for b, q in mixtures.items()}
-        for a, p in mixtures.items()
-    }
+    distances = {a: dict.fromkeys(mixtures, 0.0) for a in mixtures}
+    for a, b in combinations(mixtures, 2):
+        distances[a][b] = distances[b][a] = float(mw2(mixtures[a], mixtures[b]))
+    return distances
 
 
 def distance_findings(

@@ -460,17 +460,20 @@ def info(
     json: Json = False,
 ) -> None:
     """Show what a file holds."""
+    from mixda.checks import read_findings
     from mixda.workflow import describe
 
     out = Output(quiet, json)
     contents = describe(file)
-    hidden = ("domains", "estimate")
+    hidden = ("domains", "estimate", "checks")
     shown = [(k, v) for k, v in contents.items() if v is not None and k not in hidden]
     cells = [(k, listed(v) if isinstance(v, list) else v) for k, v in shown]
     out.table(file, ["what", "value"], cells, words=2)
     if "domains" in contents:
         domains = contents["domains"]
         out.table("domains", list(domains[0]), [list(d.values()) for d in domains], words=2)
+    for finding in read_findings(contents.get("checks")):
+        out.say(f"{finding.severity}: {finding}.")
     out.result(contents)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from mixda.report import _sentences
+from mixda.report._checks import checks
 from mixda.report._facts import Facts
 from mixda.report._html import Markup, join, tag
 from mixda.report._marks import definitions
@@ -20,6 +21,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts], Markup | None]], ...] = (
     ("plan", "Transport plan", plan),
     ("predictions", "Predictions", predictions),
     ("learning", "Training", learning),
+    ("checks", "Checks before the fit", checks),
     ("settings", "Settings and versions", settings),
 )
 

@@ -295,7 +295,8 @@ def settings(facts: Facts) -> Markup:
         )
     rows.append(("features", _name_list(model.feature_names)))
     rows.append(("classes", _name_list(facts.classes)))
-    rows += _flatten(model.settings)
+    shown_elsewhere = ("checks", "left_out")
+    rows += _flatten({k: v for k, v in model.settings.items() if k not in shown_elsewhere})
     parts = [
         tag(
             "details",

@@ -12,6 +12,7 @@ import numpy as np
 from mixda._core.text import plural
 from mixda._core.validation import Array
 from mixda.model import Trust
+from mixda.report._checks import findings
 from mixda.report._facts import Facts, Predictions
 from mixda.report._html import cut, listing, percent, significant
 
@@ -217,6 +218,7 @@ def distance_left(facts: Facts) -> float | None:
 def signs(facts: Facts) -> list[Sign]:
     """Return diagnostics for and against the result that need no target labels."""
     signs = [
+        _found_before_the_fit(facts),
         _distance_to_sources(facts),
         _distance_after_adaptation(facts),
         _shared_atoms(facts),
@@ -225,6 +227,18 @@ def signs(facts: Facts) -> list[Sign]:
     if facts.predictions is not None:
         signs += [_confidence(facts, facts.predictions), _outliers(facts)]
     return [sign for sign in signs if sign is not None]
+
+
+def _found_before_the_fit(facts: Facts) -> Sign | None:
+    """Return how many blockers and warnings the checks found, if any."""
+    found = [finding.severity for finding in findings(facts)]
+    if "blocker" in found:
+        n = plural(found.count("blocker"), "blocker")
+        return Sign("bad", f"The model was fitted although the checks found {n}; see Checks.")
+    if "warning" not in found:
+        return None
+    n = plural(found.count("warning"), "warning")
+    return Sign("note", f"The checks of the files found {n}; see Checks.")
 
 
 def _distance_to_sources(facts: Facts) -> Sign | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mixda.checks import read_findings
 from mixda.mixture import Mixture, smallest_component
 from mixda.model import AdaptedModel, load
 from mixda.tables import open_table
@@ -53,6 +54,7 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
         "classes": [str(name) for name in model.classes],
         "features": list(model.feature_names),
         "left out": settings.get("left_out") or None,
+        "checks": [vars(finding) for finding in read_findings(settings.get("checks"))] or None,
         "trust": None if model.trust is None else model.trust.sentence(),
         "estimate": None if model.trust is None else model.trust.numbers(),
         "created": settings.get("created"),
