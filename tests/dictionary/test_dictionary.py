@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.linalg
 import scipy.optimize
-import scipy.sparse
 
 from mixda import Mixture, datasets, fit_labeled_mixture, fit_mixture, learn_dictionary, smw2
 from mixda.dictionary import Engine, State, coordinate_gradient, project_simplex
 from mixda.dictionary._optimizers import Block, through_softmax
-from mixda.dictionary._quadratic import DampedStep, minimize_on_simplex
+from mixda.dictionary._quadratic import NormalEquations, minimize_on_simplex
 from mixda.transport import LabelWeight, features
 
 from ..oracles import algorithm_2_loss_torch
@@ -102,11 +100,21 @@ def test_hessian(domains):
         engine.gradient(moved, fixed, state.coordinates)[0]
         - engine.gradient(state, fixed, state.coordinates)[0]
     )
-    hessian, right = engine.normal_equations(fixed, state.coordinates, [1.0] * 3)
-    assert np.allclose(hessian @ step, difference)
-    assert np.allclose(hessian.toarray(), hessian.toarray().T)
+    equations = engine.normal_equations(fixed, state.coordinates)
+    H, P = dense_equations(equations, np.ones(len(equations.weights)))
+    assert np.allclose(H @ step, difference)
     gradient = engine.gradient(state, fixed, state.coordinates)[0]
-    assert np.allclose(hessian @ state.points - right @ engine.points, gradient)
+    assert np.allclose(H @ state.points - P @ engine.points, gradient)
+    assert np.allclose(equations.right("float64").toarray(), P)
+
+
+def dense_equations(equations, factors):
+    """H = Mᵀ diag(factor b) M and P = Mᵀ ω with dense matrices."""
+    maps = np.zeros((len(equations.lam), equations.shape[0]))
+    np.put_along_axis(maps, equations.columns, equations.lam, axis=1)
+    plan = np.zeros((len(maps), equations.shape[1]))
+    plan[equations.plan[0], equations.plan[1]] = equations.plan[2]
+    return maps.T @ ((factors * equations.weights)[:, None] * maps), maps.T @ plan
 
 
 def test_evaluation_reuses_products_while_atoms_rest(domains):
@@ -189,25 +197,35 @@ def test_project_simplex():
     assert np.allclose(project_simplex(np.ones((1, 4))), 0.25)
 
 
-@pytest.mark.parametrize("blocks", [[40], [3, 1, 2, 3, 1], [17, 2], [1, 1, 1]])
-def test_damped_step(blocks):
+@pytest.mark.parametrize("classes", [1, 3, 12])
+@pytest.mark.parametrize("empty", [False, True])
+def test_damped_step(classes, empty):
     """The blocks solve the same system as numpy does for the whole matrix."""
-    rng = np.random.default_rng(0)
-    n = sum(blocks)
-    hessian = scipy.linalg.block_diag(*(A @ A.T for A in (rng.random((b, b)) for b in blocks)))
-    order = rng.permutation(n)
-    hessian, right = hessian[np.ix_(order, order)], rng.standard_normal((n, 7))
-    mu = 0.3 * np.trace(hessian) / n
-    Z, Q = rng.standard_normal((n, 9)), rng.standard_normal((7, 9))
-    expected = np.linalg.solve(hessian + mu * np.eye(n), mu * Z + right @ Q)
-    step = DampedStep.solve(scipy.sparse.csr_matrix(hessian), scipy.sparse.csr_matrix(right), 0.3)
-    assert np.allclose(step(Z, Q), expected)
-    assert step.contraction.n_entries == sum(b * b for b in blocks)
-    own, cross = step.products(Z @ Z.T, Z @ Q.T, Q @ Q.T)
-    assert np.allclose(own, expected @ expected.T)
-    assert np.allclose(cross, expected @ Q.T)
-    nothing = scipy.sparse.csr_matrix((n, n)), scipy.sparse.csr_matrix((n, 7))
-    assert np.array_equal(DampedStep.solve(*nothing, 0.3)(Z, Q), Z)
+    rng = np.random.default_rng(classes)
+    n, L = 12, 3  # components per atom, domains
+    group = n // classes  # atoms are aligned within a class only, so that blocks are small
+    within = [
+        np.concatenate([g * group + rng.permutation(group) for g in range(classes)])
+        for _ in range(L * C)
+    ]
+    columns = np.vstack([np.stack(within[l * C : l * C + C], axis=1) for l in range(L)])
+    lam = np.repeat(rng.dirichlet(np.ones(C), L), n, axis=0)
+    lam[:n, 0] = 0.0  # one domain without the first atom
+    plan = rng.integers(L * n, size=50), rng.permutation(50), rng.random(50)
+    shape = (C * n, 50)
+    equations = NormalEquations(columns + np.arange(C) * n, lam, rng.random(L * n), plan, shape)
+    factors = np.repeat([0.0, 0.0, 0.0] if empty else [2.0, 0.0, 1.0], n)
+    Z, Q = rng.standard_normal((C * n, 9)), rng.standard_normal((50, 9))
+    steps = equations.solve(0.3, [np.ones(L * n), factors])
+    for step, f in zip(steps, (np.ones(L * n), factors), strict=True):
+        H, P = dense_equations(equations, f)
+        mu = 0.3 * np.trace(H) / len(H)
+        expected = np.linalg.solve(H + mu * np.eye(len(H)), mu * Z + P @ Q) if mu > 0 else Z
+        assert np.allclose(step(Z, Q), expected)
+        own, cross = step.products(Z @ Z.T, Z @ Q.T, Q @ Q.T)
+        assert np.allclose(own, expected @ expected.T)
+        assert np.allclose(cross, expected @ Q.T)
+    assert steps[0].contraction.n_entries <= classes * (C * group) ** 2
 
 
 @pytest.fixture(scope="module")

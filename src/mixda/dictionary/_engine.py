@@ -26,7 +26,7 @@ from mixda.barycenters import (
     fixed_point,
     image_costs,
 )
-from mixda.dictionary._quadratic import DampedStep
+from mixda.dictionary._quadratic import DampedStep, NormalEquations
 from mixda.dictionary._state import AtomProducts, Evaluation, Reconstruction, State, WarmStart
 from mixda.transport import LabelWeight, SparsePlan, solve_exact
 
@@ -271,38 +271,23 @@ class Engine:
         )
 
     def normal_equations(
-        self,
-        reconstructions: Sequence[Reconstruction],
-        coordinates: Array,
-        factors: Sequence[float],
-    ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-        """Return H and P, both sparse: the half-gradient in the atoms is ``HZ - PQ``, plans fixed.
-
-        ``H = Σ_l factor_l M_lᵀ diag(b_l) M_l`` and ``P = [factor_l M_lᵀ ω_l]`` with
-        ``M_l = [λ_l1 P_l1 … λ_lC P_lC]``. Factors are 1 for points, β for labels.
-        """
-        size = self.n_atoms * self.n_components
-        columns = np.concatenate([r.columns for r in reconstructions])
-        lam = np.repeat(coordinates, self.n_components, axis=0)
-        # component j of a reconstruction adds b_j λλᵀ to H, in the rows that it averages ...
-        factor = np.repeat(np.asarray(factors), self.n_components)
-        weights = factor * np.concatenate([r.weights for r in reconstructions])
-        values = weights[:, None, None] * lam[:, :, None] * lam[:, None, :]
-        rows = np.broadcast_to(columns[:, :, None], values.shape)
-        hessian = self._sparse(values, rows, rows.swapaxes(1, 2), (size, size))
-        # ... and ω_ji λ to P, in column i of the domain's components
-        plans = self._stacked_plans(reconstructions).tocoo()
-        values = (factor[plans.row] * plans.data)[:, None] * lam[plans.row]
-        rows = columns[plans.row]
-        domains = np.broadcast_to(plans.col[:, None], rows.shape)
-        return hessian, self._sparse(values, rows, domains, (size, len(self.points)))
-
-    def _sparse(
-        self, values: Array, rows: Codes, columns: Codes, shape: tuple[int, int]
-    ) -> sparse.csr_matrix:
-        kept = values > 0  # coordinates of zero couple nothing
-        entries = values[kept].astype(self.dtype), (rows[kept], columns[kept])
-        return sparse.csr_matrix(entries, shape=shape)
+        self, reconstructions: Sequence[Reconstruction], coordinates: Array
+    ) -> NormalEquations:
+        """Return the loss as a quadratic in the atoms, with all plans fixed."""
+        plans = [r.plan for r in reconstructions]
+        rows = [plan.rows + self.n_components * l for l, plan in enumerate(plans)]
+        columns = [plan.columns + start for plan, start in zip(plans, self.starts, strict=False)]
+        return NormalEquations(
+            np.concatenate([r.columns for r in reconstructions]),
+            np.repeat(coordinates, self.n_components, axis=0),
+            np.concatenate([r.weights for r in reconstructions]),
+            (
+                np.concatenate(rows),
+                np.concatenate(columns),
+                np.concatenate([plan.mass for plan in plans]),
+            ),
+            (self.n_atoms * self.n_components, len(self.points)),
+        )
 
     def updated_weights(
         self, state: State, reconstructions: Sequence[Reconstruction], rate: float
@@ -402,11 +387,12 @@ class _AveragedProducts:
 
 def _nonzero_parts(added: Floats) -> tuple[slice, list[tuple[Codes, Any]]]:
     """Return the range of columns in use, and dense and sparse rows as (rows, matrix)."""
-    columns = np.flatnonzero(np.any(added, axis=0))
+    nonzero = added != 0
+    columns = np.flatnonzero(nonzero.any(axis=0))
     if len(columns) == 0:
         return slice(0, 0), []
     used = slice(int(columns[0]), int(columns[-1]) + 1)
-    counts = np.count_nonzero(added, axis=1)
+    counts = np.count_nonzero(nonzero, axis=1)
     is_dense = counts * _SPARSE_COST > used.stop - used.start
     dense, light = np.flatnonzero(is_dense), np.flatnonzero(~is_dense & (counts > 0))
     return used, [(dense, added[dense, used]), (light, sparse.csr_matrix(added[light, used]))]

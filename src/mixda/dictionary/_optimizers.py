@@ -76,15 +76,12 @@ class Block:
             return Step(replace(state, coordinates=coordinates), atoms_moved=False)
         self.memory["held"] = np.zeros(())
         # with all plans fixed the loss is quadratic in the atoms: minimized exactly, but for μ
-        betas = [r.beta for r in reconstructions]
-        ones = [1.0] * len(betas)
-        step, label_step = (
-            DampedStep.solve(
-                *engine.normal_equations(reconstructions, coordinates, factors), self.damping
-            )
-            for factors in (ones, betas)
-        )
-        labels = label_step(state.labels, engine.labels)
+        betas = np.array([r.beta for r in reconstructions])
+        factors = [np.repeat(f, engine.n_components) for f in (np.ones(len(betas)), betas)]
+        equations = engine.normal_equations(reconstructions, coordinates)
+        step, label_step = equations.solve(self.damping, factors, engine.dtype)
+        weights = np.repeat(betas, np.diff(engine.starts)).astype(engine.dtype)
+        labels = label_step(state.labels, weights[:, None] * engine.labels)
         moved = replace(
             state,
             points=step(state.points, engine.points),

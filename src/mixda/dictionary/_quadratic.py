@@ -6,6 +6,7 @@ without constraints (DESIGN §4, "Fewer steps").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +30,12 @@ def minimize_on_simplex(quadratic: Array, linear: Array) -> Array:
     >>> minimize_on_simplex(np.eye(2), np.array([0.5, 0.1])).round(6)
     array([0.7, 0.3])
     """
-    from scipy.linalg import solve_triangular
     from scipy.optimize import nnls
 
     factor = np.linalg.cholesky(quadratic)  # Rᵀ
     sum_weight = _SUM_WEIGHT * np.sqrt(np.trace(quadratic))
     system = np.vstack([factor.T, np.full((1, len(linear)), sum_weight)])
-    right = np.append(solve_triangular(factor, linear, lower=True), sum_weight)
+    right = np.append(np.linalg.solve(factor, linear), sum_weight)
     solution, _ = nnls(system, right)
     minimizer: Array = solution / solution.sum()
     return minimizer
@@ -107,26 +107,6 @@ class DampedStep:
     contraction: BlockDiagonal
     pull: sparse.csr_matrix
 
-    @classmethod
-    def solve(
-        cls, hessian: sparse.csr_matrix, right: sparse.csr_matrix, damping: float
-    ) -> DampedStep:
-        """Solve the damped problem with μ = damping × mean(diag H); nothing moves if H is zero.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from scipy import sparse
-        >>> from mixda.dictionary._quadratic import DampedStep
-        >>> step = DampedStep.solve(sparse.diags_array([1.0, 3.0]), sparse.eye_array(2), 0.5)
-        >>> step(np.zeros((2, 1)), np.array([[4.0], [4.0]]))  # (H + I)⁻¹ Q
-        array([[2.],
-               [1.]])
-        """
-        mean = float(hessian.trace()) / hessian.shape[0]
-        scale = right.dtype.type(0.0 if mean == 0.0 else 1.0 / (damping * mean))
-        return cls(_inverse(sparse.csr_matrix(hessian) * scale), right * scale)
-
     def __call__(self, atoms: Floats, domains: Floats) -> Floats:
         """Apply the map to points or labels: (C·K, D) and (Σ K_l, D) to (C·K, D)."""
         pulled: Floats = self.pull @ domains
@@ -159,22 +139,112 @@ class DampedStep:
         return 0.5 * (new + new.T), self.contraction @ with_domains
 
 
-def _inverse(matrix: sparse.csr_matrix) -> BlockDiagonal:
-    """Inverse of ``I + matrix``, one dense block for each connected component."""
-    n_blocks, block = sparse.csgraph.connected_components(matrix, directed=False)
-    sizes = np.bincount(block, minlength=n_blocks)
-    order = np.argsort(block, kind="stable")
-    place = np.empty_like(order)  # of a row inside its block
-    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    entries = matrix.tocoo()
-    groups: list[tuple[Codes, Floats]] = []
-    for size in np.unique(sizes):  # all blocks of one size at once
-        number = np.cumsum(sizes == size) - 1  # of a block among those of this size
-        blocks = np.zeros((int(number[-1]) + 1, size, size), dtype=matrix.dtype)
-        blocks[:, np.arange(size), np.arange(size)] = 1.0
-        mine = sizes[block[entries.row]] == size
-        i, j = entries.row[mine], entries.col[mine]
-        blocks[number[block[i]], place[i], place[j]] += entries.data[mine]
-        rows = order[sizes[block[order]] == size].reshape(-1, size)
-        groups.append((rows, np.linalg.inv(blocks)))
-    return BlockDiagonal(groups)
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """The loss with fixed plans as a quadratic in the atoms: its half-gradient is ``HZ - PQ``.
+
+    Component *j* of all reconstructions, stacked, is ``B_j = Σ_c λ_jc Z[columns_jc]``. It adds
+    ``b_j λ_j λ_jᵀ`` to H in the rows and columns that it averages, and ``ω_ji λ_j`` to column *i*
+    of P.
+
+    Attributes
+    ----------
+    columns, lam : ndarray of shape (J, C)
+    weights : ndarray of shape (J,)
+        b.
+    plan : (rows, columns, mass)
+        The entries of the plans ω between the J components and those of all domains.
+    shape : (int, int)
+        Of P: components of all atoms, components of all domains.
+    """
+
+    columns: Codes
+    lam: Array
+    weights: Array
+    plan: tuple[Codes, Codes, Array]
+    shape: tuple[int, int]
+
+    def hessian(self, factors: Array) -> Array:
+        """Return the terms ``factor_j b_j λ_j λ_jᵀ`` of H, of shape (J, C, C)."""
+        entries: Array = self.lam[:, :, None] * self.lam[:, None, :]
+        entries *= (factors * self.weights)[:, None, None]
+        return entries
+
+    def right(self, dtype: str) -> sparse.csr_matrix:
+        """Return P as a sparse matrix."""
+        j, i, mass = self.plan
+        values, rows = mass[:, None] * self.lam[j], self.columns[j]
+        entries = values.ravel().astype(dtype), (rows.ravel(), np.repeat(i, rows.shape[1]))
+        return sparse.csr_matrix(entries, shape=self.shape)
+
+    def solve(
+        self, damping: float, factors: Sequence[Array], dtype: str = "float64"
+    ) -> list[DampedStep]:
+        """Solve with μ = damping × mean(diag H), once for each vector of factors (J,).
+
+        Factors multiply the terms of H only: multiply the rows of Q by the same numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mixda.dictionary._quadratic import NormalEquations
+        >>> own = np.arange(2)[:, None]  # each of two components is one of an atom: H = P = diag(b)
+        >>> b = np.array([1.0, 3.0])
+        >>> equations = NormalEquations(own, np.ones((2, 1)), b, (own[:, 0], own[:, 0], b), (2, 2))
+        >>> (step,) = equations.solve(0.5, [np.ones(2)])
+        >>> step(np.zeros((2, 1)), np.array([[4.0], [4.0]]))  # (H + I)⁻¹ P Q
+        array([[2.],
+               [3.]])
+        """
+        blocks, right = self._connected_blocks(), self.right(dtype)
+        steps = []
+        for factor in factors:
+            entries = self.hessian(factor)
+            mean = float(np.einsum("jcc->", entries)) / self.shape[0]
+            scale = 0.0 if mean == 0.0 else 1.0 / (damping * mean)
+            inverse = blocks.inverse(self.columns, scale * entries, dtype)
+            steps.append(DampedStep(inverse, right * right.dtype.type(scale)))
+        return steps
+
+    def _connected_blocks(self) -> _Blocks:
+        """Group the components of the atoms by which ones some domain averages."""
+        used = self.lam > 0  # a coordinate of zero couples nothing
+        first = self.columns[np.arange(len(self.lam)), self.lam.argmax(axis=1)]
+        pairs = np.broadcast_to(first[:, None], used.shape)[used], self.columns[used]
+        graph = sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=(self.shape[0],) * 2)
+        return _Blocks(*sparse.csgraph.connected_components(graph, directed=False))
+
+
+class _Blocks:
+    """A partition of rows into blocks; blocks stand in order of their sizes.
+
+    Entry (i, j) of a block lies at ``offset + i × size + j`` of one vector that holds all blocks.
+    """
+
+    def __init__(self, n_blocks: int, block: Codes) -> None:
+        sizes = np.bincount(block, minlength=n_blocks)
+        by_size = np.argsort(sizes, kind="stable")
+        rank = np.argsort(by_size)[block]  # of every row's block
+        self.order = np.argsort(rank, kind="stable")
+        self.groups = np.unique(sizes, return_counts=True)
+        sizes = sizes[by_size]
+        place = np.empty(len(block), dtype=np.int64)  # of a row inside its block
+        place[self.order] = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        self.place, self.size = place, sizes[rank]
+        self.offset = (np.cumsum(sizes**2) - sizes**2)[rank]
+
+    def inverse(self, columns: Codes, entries: Array, dtype: str) -> BlockDiagonal:
+        """Inverse of I plus the entries (J, C, C), which are summed by their rows and columns."""
+        used = entries > 0
+        i = np.broadcast_to(columns[:, :, None], entries.shape)[used]
+        j = np.broadcast_to(columns[:, None, :], entries.shape)[used]
+        at = self.offset[i] + self.place[i] * self.size[i] + self.place[j]
+        total = int(self.size.sum())  # b rows of a block have b² entries
+        summed = np.bincount(at, entries[used], minlength=total).astype(dtype)
+        groups, row, start = [], 0, 0
+        for size, count in zip(*(one.tolist() for one in self.groups), strict=True):
+            blocks = summed[start : start + count * size**2].reshape(count, size, size)
+            rows = self.order[row : row + count * size].reshape(count, size)
+            groups.append((rows, np.linalg.inv(blocks + np.eye(size, dtype=dtype))))
+            row, start = row + count * size, start + count * size**2
+        return BlockDiagonal(groups)
