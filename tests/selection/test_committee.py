@@ -1,23 +1,34 @@
 """The parts of the committee: weights, views, class shares, estimates, labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 from scipy.stats import norm, rankdata
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda import MixdaError
 from mixda.estimators import rank_to_normal
 from mixda.selection._estimate import (
-    LeftOut,
     add_labels,
-    cross_fit,
+    calibrate,
     estimate_accuracy,
     fit_power,
+    left_out_logs,
     temper,
 )
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._pool import Fold, combine, fit_weights
-from mixda.selection._shares import check_shares, fit_log_odds, resample, reweight
+from mixda.selection._self_training import fit_clusters, learn_powers
+from mixda.selection._shares import (
+    check_shares,
+    difference_of_shares,
+    estimate_shares,
+    fit_log_odds,
+    match_shares,
+    reweight,
+)
 from mixda.selection._thinning import thin
 from mixda.selection._verdict import confounding
 
@@ -66,8 +77,6 @@ def test_strong_shrinkage_gives_equal_say():
 
 def test_every_fold_has_its_weight():
     good, bad = make_fold(0), make_fold(1, members=((4.0, 1.5), (4.0, 0.5), (1.0, 9.0)))
-    from dataclasses import replace
-
     towards = fit_weights([good, replace(bad, weight=0.01)])
     away = fit_weights([replace(good, weight=0.01), bad])
     assert towards[0] > towards[1]
@@ -92,15 +101,18 @@ def test_power_is_that_of_a_grid_search():
         return -np.mean(right)
 
     expected = grid[np.argmin([loss(power) for power in grid])]
-    assert fit_power(logs, truth) == pytest.approx(expected, rel=0.01)
+    assert fit_power(logs, truth, [f.rows for f in folds]) == pytest.approx(expected, rel=0.01)
+
+
+def cross_fit(folds):
+    return calibrate(folds, left_out_logs(folds))
 
 
 def left_out(seed=0, n=400):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, n)
     logs = make_logs(truth, 3.0, 1.0, rng)
-    power = fit_power([logs], [truth])
-    return LeftOut([temper(logs, power)], [truth], power)
+    return calibrate([Fold(logs[None], truth)], [logs])
 
 
 def test_estimate_is_right_where_the_target_is_a_left_out_source():
@@ -135,10 +147,22 @@ def test_interval_widens_with_few_rows_and_with_differing_shares():
 def test_labels_pull_the_estimate():
     known = left_out()
     before = estimate_accuracy(known, known.logs[0], 0.8)
-    assert add_labels(before, 0, 20, 0.8).accuracy < before.accuracy
-    assert add_labels(before, 20, 20, 0.8).accuracy > before.accuracy
-    after = add_labels(before, 15, 20, 0.8)
+    confidences = np.full(20, before.confidence)
+    wrong, right = np.zeros(20, dtype=bool), np.ones(20, dtype=bool)
+    assert add_labels(before, confidences, wrong, 0.8).accuracy < before.accuracy
+    after = add_labels(before, confidences, right, 0.8)
+    assert after.accuracy > before.accuracy
     assert after.high - after.low <= before.high - before.low + 1e-9
+
+
+def test_labels_of_sure_rows_tell_less():
+    """Rows that were expected to be right change the estimate less than unexpected ones."""
+    known = left_out()
+    before = estimate_accuracy(known, known.logs[0], 0.8)
+    right = np.ones(10, dtype=bool)
+    sure = add_labels(before, np.full(10, 0.99), right, 0.8).accuracy
+    unsure = add_labels(before, np.full(10, 0.5), right, 0.8).accuracy
+    assert before.accuracy - 0.05 < sure < unsure
 
 
 def test_shuffled_labels_have_no_skill():
@@ -179,11 +203,77 @@ def test_impossible_shares_are_refused(shares, words):
         check_shares(shares, np.array(["a", "b"]))
 
 
-def test_resampled_folds_keep_every_class():
-    truth = np.repeat([0, 1, 2], [50, 30, 3])
-    rows = resample(truth, np.random.default_rng(0))
-    assert set(truth[rows]) == {0, 1, 2}
-    assert len(np.unique(rows)) == len(rows) < len(truth)
+def test_importance_is_repetition():
+    """A row of importance two counts as the row twice."""
+    fold = make_fold(0, n=60)
+    twice = np.concatenate([np.arange(60), np.arange(20)])
+    importance = np.where(np.arange(60) < 20, 2.0, 1.0)
+    one = fit_weights([replace(fold, importance=importance)], strength=1e-6)
+    other = fit_weights([Fold(fold.logs[:, twice], fold.truth[twice])], strength=1e-6)
+    np.testing.assert_allclose(one, other, rtol=0.02, atol=0.02)  # scarcity differs a little
+
+
+def test_matched_folds_have_the_shares():
+    fold = make_fold(0)
+    shares = np.array([0.7, 0.2, 0.1])
+    rows = match_shares(fold, shares).rows
+    np.testing.assert_allclose(np.bincount(fold.truth, rows), shares)
+
+
+def test_estimated_shares_solve_the_likelihood():
+    """Against a grid: EM maximizes the likelihood of the mixture of class densities."""
+    rng = np.random.default_rng(0)
+    truth = (rng.uniform(size=4000) < 0.2).astype(int)
+    x = rng.normal(size=4000) + 2.0 * truth
+    joint = norm.logpdf(x[:, None], [0.0, 2.0])
+    logs = log_softmax(joint, axis=1)  # posterior under equal shares
+    estimated = estimate_shares(logs, np.array([0.5, 0.5]))[1]
+    grid = np.linspace(0.01, 0.99, 99)
+    prior = 400 * np.log(grid * (1.0 - grid)) / 2  # a tenth of the rows at the usual shares
+    fit = [np.log(np.exp(joint) @ [1.0 - g, g]).sum() for g in grid]
+    assert estimated == pytest.approx(grid[np.argmax(np.array(fit) + prior)], abs=0.02)
+
+
+def test_shares_are_believed_only_beyond_what_left_out_sources_show():
+    folds = [make_fold(k, members=((4.0, 0.5),) * 2) for k in range(3)]
+    usual = np.full(3, 1 / 3)
+    weights = fit_weights(folds)
+
+    def believed(truth):
+        rng = np.random.default_rng(5)
+        logs = np.array([make_logs(np.append(truth, 2), 4.0, 0.5, rng)] * 2)
+        return difference_of_shares(weights, weights, [0, 1], folds, logs, usual)[1]
+
+    assert believed(np.repeat([0, 1, 2], [180, 10, 10]))
+    assert not believed(np.repeat([0, 1, 2], [70, 60, 70]))
+
+
+def test_self_training_is_lda_where_labels_are_hard():
+    """With hard labels, one round and no shrinkage it is scikit-learn's LDA."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 3000)
+    Z = rng.normal(size=(3000, 2)) + np.array([[0, 0], [8, 0], [0, 8]])[truth]
+    proba = fit_clusters(Z, np.eye(3)[truth] * 0.98 + 0.02 / 3)(Z)
+    lda = LinearDiscriminantAnalysis().fit(Z, truth)
+    assert (proba.argmax(axis=1) == lda.predict(Z)).mean() > 0.998
+
+
+def test_self_training_helps_where_classes_are_clusters_only():
+    rng = np.random.default_rng(0)
+    folds = []
+    for clusters in (6.0, 0.0):
+        truth = rng.integers(0, 2, 400)
+        Z = rng.normal(size=(400, 2)) + clusters * truth[:, None]
+        logs = make_logs(truth, 1.0, 1.5, rng)
+        folds.append(Fold(logs[None], truth, Z=Z))
+    helped, answers = learn_powers(folds[:1], [folds[0].logs[0]])
+    assert helped.clusters > 0.2
+    before, after = (
+        (logs.argmax(axis=1) == folds[0].truth).mean() for logs in (folds[0].logs[0], answers[0])
+    )
+    assert after > before + 0.1
+    silent, _ = learn_powers(folds[1:], [folds[1].logs[0]])
+    assert silent.clusters < 0.1
 
 
 def test_thinning_depends_on_content_only():

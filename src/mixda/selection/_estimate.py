@@ -13,15 +13,17 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import norm
 
 from mixda._core.validation import Array
 from mixda.selection._pool import Fold, combine, fit_weights
+from mixda.selection._shares import smooth_shares
 
 _SPREAD = 0.17  # of the error, in units of the standard deviation of one answer
 _ALWAYS = 0.01  # added to p (1 - p), so that no estimate is without doubt
@@ -31,7 +33,7 @@ _FOLD_SPREAD = 0.5  # of the standard deviation between left-out sources
 _SHARE_DIFFERENCE = 0.25  # of the difference of class shares
 _FULL_SKILL = 0.2  # of the entropy explained, from which on ATC has its full weight
 _ATC_WEIGHT = 0.5
-_LABELED_ROWS = 15  # that the estimate counts for beside labeled target rows
+_LABELED_ROWS = 30  # that the estimate counts for beside labeled target rows
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,15 @@ class LeftOut:
 
     logs: list[Array]  # of each fold, (n, nc), calibrated
     truth: list[NDArray[np.intp]]
+    rows: list[Array]  # share of each row in its fold
     power: float  # that calibrates them
 
     @property
     def accuracies(self) -> list[float]:
         """Accuracy on each left-out source."""
         return [
-            float((logs.argmax(axis=1) == truth).mean())
-            for logs, truth in zip(self.logs, self.truth, strict=True)
+            min(1.0, float(rows @ (logs.argmax(axis=1) == truth)))
+            for logs, truth, rows in zip(self.logs, self.truth, self.rows, strict=True)
         ]
 
     @property
@@ -59,13 +62,14 @@ class LeftOut:
     def skill(self) -> float:
         """Share explained of the log-loss that other sources' class shares have; 0 is chance."""
         n_classes = self.logs[0].shape[1]
-        shares = [np.bincount(known, minlength=n_classes) / len(known) for known in self.truth]
+        folds = list(zip(self.logs, self.truth, self.rows, strict=True))
+        shares = [np.bincount(known, rows, n_classes) for _, known, rows in folds]
         losses, chances = [], []
-        for k, (logs, known) in enumerate(zip(self.logs, self.truth, strict=True)):
+        for k, (logs, known, rows) in enumerate(folds):
             others = [share for j, share in enumerate(shares) if j != k] or [shares[k]]
-            prior = (np.mean(others, axis=0) + 0.01) / (1.0 + 0.01 * n_classes)
-            losses.append(-logs[np.arange(len(known)), known].mean())
-            chances.append(-np.log(prior[known]).mean())
+            prior = smooth_shares(np.mean(others, axis=0))
+            losses.append(-rows @ logs[np.arange(len(known)), known])
+            chances.append(-rows @ np.log(prior[known]))
         return 1.0 - float(np.mean(losses) / np.mean(chances))
 
 
@@ -80,15 +84,20 @@ class Estimate:
     threshold: float
 
 
-def cross_fit(folds: Sequence[Fold]) -> LeftOut:
-    """Judge a pool on each fold with weights from the others; calibrate it by one power."""
+def left_out_logs(folds: Sequence[Fold]) -> list[Array]:
+    """Return what a pool says about each fold with weights from the others."""
     logs = []
     for k, fold in enumerate(folds):
         others = [other for j, other in enumerate(folds) if j != k] or [fold]
         logs.append(combine(fit_weights(others), fold.logs))
-    truth = [fold.truth for fold in folds]
-    power = fit_power(logs, truth)
-    return LeftOut([temper(part, power) for part in logs], truth, power)
+    return logs
+
+
+def calibrate(folds: Sequence[Fold], logs: Sequence[Array]) -> LeftOut:
+    """Calibrate log-probabilities on left-out sources by one power."""
+    truth, rows = [fold.truth for fold in folds], [fold.rows for fold in folds]
+    power = fit_power(logs, truth, rows)
+    return LeftOut([temper(part, power) for part in logs], truth, rows, power)
 
 
 def temper(logs: Array, power: float) -> Array:
@@ -97,13 +106,15 @@ def temper(logs: Array, power: float) -> Array:
     return tempered
 
 
-def fit_power(logs: Sequence[Array], truth: Sequence[NDArray[np.intp]]) -> float:
+def fit_power(
+    logs: Sequence[Array], truth: Sequence[NDArray[np.intp]], rows: Sequence[Array]
+) -> float:
     r"""Power that makes probabilities right on average where the truth is known.
 
-    .. math:: \min_a \; - \sum_\ell \frac{1}{n_\ell} \sum_i \log
+    .. math:: \min_a \; - \sum_\ell \sum_{i \in \ell} r_i \log
               \frac{p(y_i \mid x_i)^a}{\sum_y p(y \mid x_i)^a}
 
-    Every fold has the same say, however many samples it has.
+    The shares :math:`r_i` of the rows of a fold sum to one, so every fold has the same say.
 
     Examples
     --------
@@ -111,15 +122,15 @@ def fit_power(logs: Sequence[Array], truth: Sequence[NDArray[np.intp]]) -> float
     >>> from mixda.selection._estimate import fit_power, temper
     >>> logs = np.log(np.tile([0.99, 0.01], (10, 1)))
     >>> truth = np.repeat([0, 1], [8, 2])  # says 99 %, is right on 80 %
-    >>> round(float(np.exp(temper(logs, fit_power([logs], [truth])))[0, 0]), 2)
+    >>> power = fit_power([logs], [truth], [np.full(10, 0.1)])
+    >>> round(float(np.exp(temper(logs, power))[0, 0]), 2)
     0.8
     """
-    from scipy.optimize import minimize_scalar
 
     def loss(log_power: float) -> float:
         losses = [
-            -temper(part, np.exp(log_power))[np.arange(len(known)), known].mean()
-            for part, known in zip(logs, truth, strict=True)
+            -share @ temper(part, np.exp(log_power))[np.arange(len(known)), known]
+            for part, known, share in zip(logs, truth, rows, strict=True)
         ]
         return float(np.mean(losses))
 
@@ -142,9 +153,8 @@ def estimate_accuracy(
     """
     proba = np.exp(target)
     confidence = float(proba.max(axis=1).mean())
-    held = np.concatenate([np.exp(part).max(axis=1) for part in left_out.logs])
     accuracy = left_out.accuracy
-    limit = np.quantile(held, 1.0 - accuracy, method="lower")
+    limit = _threshold(left_out)
     above = float((proba.max(axis=1) > limit).mean()) if accuracy < 1.0 else 1.0
     weight = _ATC_WEIGHT * float(np.clip(left_out.skill / _FULL_SKILL, 0.0, 1.0))
     p = (1.0 - weight) * confidence + weight * above
@@ -161,11 +171,41 @@ def estimate_accuracy(
     return Estimate(p, max(0.0, p - half), min(1.0, p + half), confidence, above)
 
 
-def add_labels(estimate: Estimate, hits: int, n: int, level: float) -> Estimate:
-    """Update an estimate by labeled target rows, of which `hits` of `n` were right."""
-    p = (_LABELED_ROWS * estimate.accuracy + hits) / (_LABELED_ROWS + n)
+def _threshold(left_out: LeftOut) -> float:
+    """Confidence above which as many left-out rows lie as are classified correctly."""
+    held = np.concatenate([np.exp(part).max(axis=1) for part in left_out.logs])
+    order = np.argsort(held, kind="stable")
+    below = np.cumsum(np.concatenate(left_out.rows)[order]) / len(left_out.rows)
+    place = np.searchsorted(below, 1.0 - left_out.accuracy + 1e-12)
+    return float(held[order[min(int(place), len(held) - 1)]])
+
+
+def add_labels(
+    estimate: Estimate, confidences: Array, hits: NDArray[np.bool_], level: float
+) -> Estimate:
+    r"""Update an estimate by labeled target rows.
+
+    .. math:: \hat p' = \hat p + \frac{m}{m + m_0} \; \frac1m \sum_{i=1}^m
+              \bigl(\mathbf 1[\hat y_i = y_i] - (c_i + \hat p - \bar c)\bigr)
+
+    The confidences :math:`c_i`, shifted from their mean :math:`\bar c` on the target to the
+    estimate, already explain part of which rows are right, so a few labels go a long way.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    confidences : ndarray of shape (m,)
+        Of the labeled rows.
+    hits : ndarray of shape (m,)
+        Whether they are classified correctly.
+    level : float
+    """
+    m = len(hits)
+    expected = np.clip(confidences + estimate.accuracy - estimate.confidence, 0.0, 1.0)
+    p = estimate.accuracy + m / (m + _LABELED_ROWS) * float((hits - expected).mean())
+    p = float(np.clip(p, 0.0, 1.0))
     noise = p * (1.0 - p) + _ALWAYS
     before = (estimate.high - estimate.low) / 2.0
-    half = min(before, norm.ppf(0.5 + level / 2.0) * np.sqrt(noise / (_LABELED_ROWS + n)))
+    half = min(before, norm.ppf(0.5 + level / 2.0) * np.sqrt(noise / (_LABELED_ROWS + m)))
     low, high = max(0.0, p - half), min(1.0, p + half)
-    return Estimate(p, low, high, estimate.confidence, estimate.threshold)
+    return replace(estimate, accuracy=p, low=low, high=high)

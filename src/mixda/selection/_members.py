@@ -167,9 +167,13 @@ ORDINARY: Mapping[str, Callable[[int], Any]] = {
     "small network": _network,
 }
 _ALL_FEATURES = ("extra trees",)
+_ALL_UNLESS_LARGE = ("logistic regression", "small network")
+_MAX_NUMBERS = 4_000_000  # rows × features; of larger samples these see principal components
 
 
-def make_members(n_classes: int, own: Mapping[str, Any] | None = None) -> list[Member]:
+def make_members(
+    n_classes: int, own: Mapping[str, Any] | None = None, n_numbers: int = 0
+) -> list[Member]:
     """Return all members, those of the user's own classifiers included.
 
     Parameters
@@ -177,6 +181,8 @@ def make_members(n_classes: int, own: Mapping[str, Any] | None = None) -> list[M
     n_classes : int
     own : mapping of str to classifier, optional
         Any scikit-learn classifiers with `predict_proba`.
+    n_numbers : int
+        Rows × features of the largest fit.
 
     Examples
     --------
@@ -199,10 +205,11 @@ def make_members(n_classes: int, own: Mapping[str, Any] | None = None) -> list[M
         if name in ORDINARY:
             raise MixdaError(f"classifiers: {name!r} is a member already; choose another name.")
         recipes[name] = partial(_copy, classifier)
+    wide = _ALL_FEATURES if n_numbers > _MAX_NUMBERS else (*_ALL_FEATURES, *_ALL_UNLESS_LARGE)
     members = []
     for view in VIEWS:
         for name, make in recipes.items():
-            members.append(Member(name, view, False, _ordinary(make), name in _ALL_FEATURES))
+            members.append(Member(name, view, False, _ordinary(make), name in wide))
         members.append(Member("adapted LDA", view, True, _fit_adapted_lda))
         members.append(Member("GMM-DaDiL", view, True, _fit_dictionary))
     return members

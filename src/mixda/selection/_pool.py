@@ -1,7 +1,7 @@
 r"""Weights of a log-linear pool, learned from members' answers where the truth is known.
 
 .. math:: p(y \mid x) \propto \prod_e p_e(y \mid x)^{a_e}, \qquad
-          \min_{a \ge 0} \; -\sum_\ell \frac{w_\ell}{n_\ell} \sum_{i \in \ell}
+          \min_{a \ge 0} \; -\sum_\ell w_\ell \sum_{i \in \ell} r_i
           \log p(y_i \mid x_i) + s \, \|a - a^0\|^2
 
 Rows of one domain are one piece of evidence however many they are, so every fold has the same say.
@@ -11,7 +11,7 @@ The center :math:`a^0` gives equal weights to members that were made comparable 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from mixda._core.validation import Array
 
 SMOOTHING = 0.01  # uniform share in every member's answer
 
-_STRENGTH = 0.5  # of the pull toward equal weights
+_STRENGTH = 0.1  # of the pull toward equal weights
 _POWER_STRENGTH = 0.1  # of the pull of a member's power toward one
 _SCARCE_ROWS = 60  # per fold, at which both pulls have doubled
 _POWER_BOUNDS = (0.02, 8.0)
@@ -39,15 +39,28 @@ class Fold:
         Logarithms of smoothed probabilities.
     truth : ndarray of shape (n,)
     weight : float
+        Of the fold among all folds.
+    importance : ndarray of shape (n,), optional
+        Of each row within the fold; equal if None.
+    Z : ndarray of shape (n, k), optional
+        The rows on their own scale, for self-training.
     """
 
     logs: Array
     truth: NDArray[np.intp]
     weight: float = 1.0
+    importance: Array | None = None
+    Z: Array | None = None
 
     def take(self, members: Sequence[int]) -> Fold:
         """Return the answers of some members only."""
-        return Fold(self.logs[list(members)], self.truth, self.weight)
+        return replace(self, logs=self.logs[list(members)])
+
+    @property
+    def rows(self) -> Array:
+        """Share of each row in the fold; they sum to one."""
+        share = np.ones(len(self.truth)) if self.importance is None else self.importance
+        return share / max(float(share.sum()), np.finfo(float).tiny)
 
 
 def fit_weights(folds: Sequence[Fold], strength: float = _STRENGTH) -> Array:
@@ -67,10 +80,9 @@ def fit_weights(folds: Sequence[Fold], strength: float = _STRENGTH) -> Array:
     logs = np.concatenate([fold.logs for fold in folds], axis=1)
     truth = np.concatenate([fold.truth for fold in folds])
     total = sum(fold.weight for fold in folds)
-    rows = np.concatenate(
-        [np.full(len(f.truth), f.weight / total / max(len(f.truth), 1)) for f in folds]
-    )
-    scarcity = 1.0 + _SCARCE_ROWS / np.mean([len(fold.truth) for fold in folds])
+    rows = np.concatenate([fold.weight / total * fold.rows for fold in folds])
+    effective = [1.0 / (fold.rows**2).sum() for fold in folds]
+    scarcity = 1.0 + _SCARCE_ROWS / np.mean(effective)
     powers = _fit_powers(logs, truth, rows, _POWER_STRENGTH * scarcity)
     logs = powers[:, None, None] * logs
     mean = logs.mean(axis=0, keepdims=True)

@@ -2,12 +2,15 @@
 
 A view that standardizes each domain by itself takes other class shares for a shift, and moving
 components onto a target of other shares carries the surplus of one class into another. The common
-scale does not suffer from this, so where it sees clearly other shares, it decides alone.
+scale does not suffer from this. Where the target's class shares clearly differ from those of the
+sources, ordinary classifiers on the common scale decide alone, and left-out sources are weighted to
+the shares that the target seems to have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,11 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
 from mixda.selection._pool import Fold, combine
 
-_MIN_DIFFERENCE = 0.2  # total variation; smaller ones are within what left-out sources show
+_MIN_EXCESS = 0.1  # total variation beyond that seen on any left-out source
+_MIN_AGREEMENT = 0.3  # share of the common scale's difference that the committee must see, too
+_MIN_GIVEN = 0.15  # total variation between given and usual shares from which on they differ
+_PRIOR_STRENGTH = 0.1  # of the rows, that the sources' shares count for
+_EM_STEPS = 30
 _MIN_SHARE = 1e-4
 
 Ranges = tuple[Array, Array]
@@ -44,42 +51,113 @@ def total_variation(p: Array, q: Array) -> float:
     return float(0.5 * np.abs(p - q).sum())
 
 
-def unexplained_difference(
-    weights: Array, folds: Sequence[Fold], target: Array, usual: Array
-) -> float:
-    """Total variation between usual shares and those a pool sees, 0 if its errors explain it.
+def difference_of_shares(
+    committee: Array,
+    common: Array,
+    members: Sequence[int],
+    folds: Sequence[Fold],
+    target: Array,
+    usual: Array,
+) -> tuple[float, bool]:
+    """Return the difference of class shares seen on the common scale, and whether to believe it.
+
+    A domain shift makes any classifier see wrong shares. They are believed to differ if the
+    committee, or the common scale with the committee's support, sees a larger difference in the
+    target than in any left-out source.
 
     Parameters
     ----------
-    weights : ndarray of shape (n_members,)
-        Of the members on the common scale.
+    committee : ndarray of shape (n_members,)
+        Weights of all members.
+    common : ndarray of shape (len(members),)
+        Weights of the members on the common scale.
+    members : sequence of int
+        Positions of these members.
     folds : sequence of Fold
-        Left-out sources: how wrong the shares are that this pool sees.
+        Left-out sources.
     target : ndarray of shape (n_members, n, nc)
     usual : ndarray of shape (nc,)
         Shares of the sources.
     """
-    errors = [
-        total_variation(
-            hard_shares(combine(weights, fold.logs)),
-            np.bincount(fold.truth, minlength=len(usual)) / len(fold.truth),
-        )
-        for fold in folds
-    ]
-    seen = total_variation(hard_shares(combine(weights, target)), usual)
-    return seen if seen > max(_MIN_DIFFERENCE, *errors) else 0.0
+    chosen = list(members)
+
+    def seen(logs: Array) -> tuple[float, float]:
+        pooled = combine(committee, logs), combine(common, logs[chosen])
+        one, other = (total_variation(hard_shares(part), usual) for part in pooled)
+        return one, other
+
+    limits = np.max([seen(fold.logs) for fold in folds], axis=0)
+    by_all, by_common = seen(target)
+    believed = by_all > limits[0] + _MIN_EXCESS or (
+        by_common > limits[1] + _MIN_EXCESS and by_all > max(limits[0], _MIN_AGREEMENT * by_common)
+    )
+    return by_common, bool(believed)
 
 
-def resample(truth: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return rows of a left-out source with other class shares: some classes become rare."""
-    classes, counts = np.unique(truth, return_counts=True)
-    kept = np.exp(rng.normal(0.0, 1.5, len(classes)))
-    kept = np.ceil(kept / kept.max() * counts).astype(int)
-    rows = [
-        rng.choice(np.flatnonzero(truth == k), n, replace=False)
-        for k, n in zip(classes, kept, strict=True)
-    ]
-    return np.sort(np.concatenate(rows))
+def estimate_shares(logs: Array, usual: Array, rows: Array | None = None) -> Array:
+    r"""Class shares of a domain from posteriors learned under other shares [1]_.
+
+    .. math:: \pi_y \leftarrow \frac{1}{1 + c} \Bigl(\sum_i w_i
+              \frac{p(y \mid x_i) \, \pi_y / \pi^S_y}{\sum_{y'} p(y' \mid x_i) \, \pi_{y'} /
+              \pi^S_{y'}} + c \, \pi^S_y\Bigr)
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n, nc)
+        Calibrated log-probabilities.
+    usual : ndarray of shape (nc,)
+        Shares :math:`\pi^S` under which they were learned.
+    rows : ndarray of shape (n,), optional
+        Share :math:`w_i` of each row; equal if None.
+
+    References
+    ----------
+    .. [1] M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a classifier to
+       new a priori probabilities", Neural Computation 14, 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._shares import estimate_shares
+    >>> logs = np.log(np.repeat([[0.95, 0.05], [0.05, 0.95]], [90, 10], axis=0))
+    >>> estimate_shares(logs, np.array([0.5, 0.5])).round(2)
+    array([0.88, 0.12])
+    """
+    usual = smooth_shares(usual)
+    rows = np.full(len(logs), 1.0 / len(logs)) if rows is None else rows
+    shares = usual
+    for _ in range(_EM_STEPS):
+        seen = rows @ softmax(logs + np.log(shares / usual), axis=1)
+        shares = (seen + _PRIOR_STRENGTH * usual) / (1.0 + _PRIOR_STRENGTH)
+    return shares
+
+
+def smooth_shares(shares: Array) -> Array:
+    """Return shares of which none is zero."""
+    smoothed: Array = (shares + 0.01) / (1.0 + 0.01 * len(shares))
+    return smoothed
+
+
+def given_shares(logs: Array, ranges: Ranges, usual: Array) -> tuple[Array, bool]:
+    """Return the shares that the user's ranges leave open, and whether they differ from usual."""
+    shares = np.exp(reweight(logs, fit_log_odds(logs, ranges))).mean(axis=0)
+    return shares, total_variation(shares, usual) > _MIN_GIVEN
+
+
+def match_shares(fold: Fold, shares: Array) -> Fold:
+    """Weight the rows of a left-out source to the given class shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._pool import Fold
+    >>> from mixda.selection._shares import match_shares
+    >>> fold = Fold(np.zeros((1, 4, 2)), np.array([0, 0, 0, 1]))
+    >>> match_shares(fold, np.array([0.5, 0.5])).rows.round(3)
+    array([0.167, 0.167, 0.167, 0.5  ])
+    """
+    counts = np.bincount(fold.truth, minlength=len(shares))
+    return replace(fold, importance=(shares / np.maximum(counts, 1))[fold.truth])
 
 
 def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:

@@ -19,7 +19,7 @@ from mixda._version import __version__
 from mixda.rules import Chain, Rule, smooth_logs
 from mixda.selection._members import Fitted, Member, Sample
 from mixda.selection._pool import SMOOTHING, Fold
-from mixda.selection._views import TARGET, Views
+from mixda.selection._views import OWN, TARGET, Views
 
 Codes = NDArray[np.intp]
 
@@ -129,7 +129,8 @@ def run_trials(
         for done, (k, others, rows) in enumerate(trials):
             progress.update(done)
             logs = _trial(members, problem, k, others, checkpoint, n_jobs)
-            folds[k] = Fold(logs[:, rows], problem.codes[k][rows])
+            own = problem.views.rule(OWN, k, others)(problem.views.domains[k])
+            folds[k] = Fold(logs[:, rows], problem.codes[k][rows], Z=own[rows])
             if time.monotonic() - start > budget and done + 1 < len(trials):
                 warnings.warn(
                     f"the budget of {budget:g} s ended after {done + 1} of {len(trials)} left-out "

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.validation import Array
-from mixda.selection._estimate import LeftOut, cross_fit
+from mixda.selection._estimate import LeftOut, calibrate, left_out_logs, temper
 from mixda.selection._members import Member
 from mixda.selection._pool import Fold, combine, fit_weights
+from mixda.selection._self_training import Powers, learn_powers
 from mixda.selection._shares import (
-    hard_shares,
-    resample,
+    Ranges,
+    difference_of_shares,
+    estimate_shares,
+    given_shares,
+    match_shares,
+    reweight,
+    smooth_shares,
     total_variation,
-    unexplained_difference,
 )
 from mixda.selection._views import COMMON
 
 COMMITTEE, COMMON_ONLY = "committee", "common scale"
 
 _MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
-_MIN_AGREEMENT = 0.2  # share of the difference of class shares that the committee must see, too
+_MIN_DIFFERENCE = 0.2  # of class shares, that a comparison of densities has to confirm
 _MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
 _MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains
 _MIN_TARGET_ROWS = 5
@@ -40,15 +45,21 @@ class Verdict:
         The committee on left-out sources; None if none could be left out.
     scores : ndarray of shape (n_members,)
         Mean accuracy of each member there.
+    powers : Powers
+        Of the committee and of self-training.
     difference : float
         Total variation between class shares in the sources and those seen in the target, if they
         made the common scale decide alone; else 0.
+    log_odds : ndarray of shape (nc,) or None
+        Shifts of the log-odds to the class shares estimated in the target.
     """
 
     weights: Array
     left_out: LeftOut | None
     scores: Array
+    powers: Powers = field(default_factory=Powers)
     difference: float = 0.0
+    log_odds: Array | None = None
 
     @property
     def choice(self) -> str:
@@ -66,8 +77,8 @@ def decide(
     folds: Sequence[Fold],
     logs: Array,
     usual: Array,
-    labeled: Sequence[Fold],
-    seed: int,
+    labeled: Sequence[Fold] = (),
+    ranges: Ranges | None = None,
     only_proportions: Callable[[], bool] = lambda: False,
 ) -> Verdict:
     """Weigh the members; let the common scale decide alone where class shares differ.
@@ -83,7 +94,8 @@ def decide(
         Class shares of the sources.
     labeled : sequence of Fold
         Labeled target rows, if there are any.
-    seed : int
+    ranges : tuple of two ndarrays of shape (nc,), optional
+        Class shares that the user knows.
     only_proportions : callable
         Whether the target looks like the sources but for its class shares; asked if the common
         scale sees other shares and the committee does not.
@@ -91,24 +103,53 @@ def decide(
     scores = np.mean(
         [(fold.logs.argmax(axis=2) == fold.truth).mean(axis=1) for fold in folds], axis=0
     )
-    rng = np.random.default_rng(seed)
+    weights = fit_weights([*folds, *labeled])
+    powers, left_out = learn_powers(folds, left_out_logs(folds))
+    judged = calibrate(folds, left_out)
+    verdict = Verdict(weights, judged, scores, powers)
     common = common_members(members)
+    if not common:
+        return verdict
     own = [fold.take(common) for fold in folds]
-    skewed = []
-    for fold in own:
-        rows = resample(fold.truth, rng)
-        skewed.append(Fold(fold.logs[:, rows], fold.truth[rows]))
-    own_weights = fit_weights([*own, *skewed, *(fold.take(common) for fold in labeled)])
-    weights, judged = fit_weights([*folds, *labeled]), cross_fit(folds)
-    difference = unexplained_difference(own_weights, own, logs[common], usual)
-    seen = total_variation(hard_shares(combine(weights, logs)), usual)
-    if difference > 0 and (seen > _MIN_AGREEMENT * difference or only_proportions()):
-        own_judged = cross_fit(own)
-        if own_judged.accuracy > judged.accuracy - _MAX_LOSS:
-            weights = np.zeros(len(members))
-            weights[common] = own_weights
-            return Verdict(weights, own_judged, scores, difference)
-    return Verdict(weights, judged, scores)
+    first = fit_weights(own)
+    answers = combine(first, logs[common])
+    if ranges is None:
+        difference, believed = difference_of_shares(weights, first, common, folds, logs, usual)
+        believed = believed or (difference > _MIN_DIFFERENCE and only_proportions())
+        shares = estimate_shares(answers, usual)
+    else:
+        shares, believed = given_shares(answers, ranges, usual)
+        difference = total_variation(shares, usual)
+    if not believed or _accuracy(own) < judged.accuracy - _MAX_LOSS:
+        return verdict
+    matched = [match_shares(fold, shares) for fold in own]
+    chosen = fit_weights([*matched, *(fold.take(common) for fold in labeled)])
+    judged, reestimate = _judge_common(matched, usual)
+    log_odds = None
+    if reestimate and ranges is None:
+        answers = temper(combine(chosen, logs[common]), judged.power)
+        log_odds = np.log(estimate_shares(answers, usual) / smooth_shares(usual))
+    weights = np.zeros(len(members))
+    weights[common] = chosen
+    return Verdict(weights, judged, scores, Powers(), difference, log_odds)
+
+
+def _accuracy(folds: Sequence[Fold]) -> float:
+    return calibrate(folds, left_out_logs(folds)).accuracy
+
+
+def _judge_common(folds: Sequence[Fold], usual: Array) -> tuple[LeftOut, bool]:
+    """Judge the common scale on folds of the target's shares, with and without re-estimation.
+
+    On each fold, class shares are estimated as on the target, and kept if that helps on average.
+    """
+    plain = calibrate(folds, left_out_logs(folds))
+    adjusted = [
+        reweight(logs, np.log(estimate_shares(logs, usual, fold.rows) / smooth_shares(usual)))
+        for logs, fold in zip(plain.logs, folds, strict=True)
+    ]
+    other = replace(plain, logs=adjusted)
+    return (other, True) if other.accuracy > plain.accuracy else (plain, False)
 
 
 def decide_without_trials(members: Sequence[Member], difference: float) -> Verdict:
@@ -117,7 +158,8 @@ def decide_without_trials(members: Sequence[Member], difference: float) -> Verdi
     if difference > 0:
         weights[:] = 0.0
         weights[common_members(members)] = 1.0
-    return Verdict(weights / weights.sum(), None, np.full(len(members), np.nan), difference)
+    unknown = np.full(len(members), np.nan)
+    return Verdict(weights / weights.sum(), None, unknown, difference=difference)
 
 
 def common_members(members: Sequence[Member]) -> list[int]:
@@ -169,7 +211,12 @@ def confounding(codes: Sequence[NDArray[np.intp]]) -> float:
     return float(1.0 - np.mean([_entropy(row) for row in counts]) / total)
 
 
-def explain(verdict: Verdict, members: Sequence[Member], reasons: Sequence[str]) -> str:
+def explain(
+    verdict: Verdict,
+    members: Sequence[Member],
+    reasons: Sequence[str],
+    failed: Sequence[str] = (),
+) -> str:
     """Say in a few sentences who decides, how it compares, and what to be careful about."""
     sentences = []
     if verdict.left_out is not None:
@@ -185,6 +232,10 @@ def explain(verdict: Verdict, members: Sequence[Member], reasons: Sequence[str])
             f"the sources (by {verdict.difference:.0%} of the rows), and adapting would take that "
             "for a shift. If you know the shares, give them (target_shares)."
         )
+        if verdict.log_odds is not None:
+            sentences.append("The class shares were estimated and taken into account.")
+    if failed:
+        sentences.append(f"Could not be fitted and has no say: {'; '.join(failed)}.")
     if reasons:
         sentences.append(f"No accuracy can be promised: {'; '.join(reasons)}.")
     return " ".join(sentences)

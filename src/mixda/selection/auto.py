@@ -21,24 +21,16 @@ from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
 from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, standardization
 from mixda.estimators.utils import Source, is_large
-from mixda.model import AdaptedModel, Trust, default_names
-from mixda.rules import Pool, Rule
-from mixda.selection._estimate import add_labels, estimate_accuracy, temper
+from mixda.model import AdaptedModel, default_names
+from mixda.rules import Rule
+from mixda.selection._committee import Labeled, assemble, assess, make_pools
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import Fitted, InMemory, Member, candidate_members, make_members
-from mixda.selection._pool import SMOOTHING, Fold, combine
-from mixda.selection._shares import Ranges, check_shares, fit_log_odds, reweight
+from mixda.selection._pool import Fold
+from mixda.selection._shares import Ranges, check_shares
 from mixda.selection._thinning import thin
 from mixda.selection._trials import Problem, answers, fit_members, run_trials
-from mixda.selection._verdict import (
-    COMMITTEE,
-    Verdict,
-    best_ordinary,
-    decide,
-    decide_without_trials,
-    doubts,
-    explain,
-)
+from mixda.selection._verdict import COMMITTEE, Verdict, decide, decide_without_trials
 from mixda.selection._views import TARGET, make_views
 from mixda.selection.proportions import ShiftDiagnosis, diagnose_shift
 
@@ -48,7 +40,6 @@ Codes = NDArray[np.intp]
 _MAX_TRAINING_ROWS = 10_000  # of all sources together in the final fit
 _MAX_TRIAL_ROWS = 2_400  # of all sources together in a trial
 _MIN_ROWS = 50  # of each source, however many there are
-_MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
 _PRIOR_LABELS = 30.0  # labeled target rows that all left-out sources count for
 _MAX_DIAGNOSED_ROWS = 500  # of each domain, to tell a shift from other class shares
 _DISPLAY_STEPS = 10
@@ -218,7 +209,9 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> None:
         level = check_number(self.level, "level", most=1)
         ranges = check_shares(self.target_shares, self.classes_)
-        members = make_members(len(self.classes_), self.classifiers)
+        n_rows = min(_MAX_TRAINING_ROWS, sum(len(codes) for _, codes in sources))
+        n_numbers = n_rows * sources[0][0].shape[1]
+        members = make_members(len(self.classes_), self.classifiers, n_numbers)
         if self.candidates is not None:
             own = candidate_members(self.candidates)
             members = [*(member for member in members if not member.adapts), *own]
@@ -237,14 +230,28 @@ class AutoMSDA(MultiSourceClassifier):
             fitted = self._fit_members(members, problem)
             progress.update(1)
         logs = answers(fitted, len(rows), len(self.classes_))
-        known = labels[rows] >= 0
+        known = np.flatnonzero(labels[rows] >= 0)
         labeled = Fold(logs[:, known], labels[rows][known])
-        verdict = self._decide(members, folds, logs, sources, target[rows], labeled)
-        self._keep(members, fitted, problem, verdict, logs, ranges)
+        verdict = self._decide(members, folds, logs, sources, target[rows], labeled, ranges)
+        committee = assemble(members, fitted, problem, verdict, logs, ranges)
+        self._pools, self.weights_ = committee.pools, committee.weights
+        self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
         self._suggestions = rows[
             most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
         ]
-        self.trust_ = self._assess(members, verdict, folds, logs, sources, labeled, level)
+        held_out = [str(self.sources_[self._order[k]]) for k in folds]
+        self.trust_ = assess(
+            committee,
+            verdict,
+            members,
+            held_out,
+            Labeled(known, labels[rows][known]),
+            [codes for _, codes in sources],
+            level,
+        )
+        self.scores_ = {str(c["name"]): float(c["score"]) for c in self.trust_.candidates}
+        if verdict.left_out is not None:  # by this name whoever decides
+            self.scores_ = {COMMITTEE: verdict.left_out.accuracy, **self.scores_}
         self._fit_display(sources, target)
 
     def _fit_without_target(self, member: Member, sources: list[Source]) -> None:
@@ -252,7 +259,9 @@ class AutoMSDA(MultiSourceClassifier):
         pooled = np.vstack([X for X, _ in sources])
         problem, _ = self._problem(sources, pooled, np.full(0, -1), len(pooled))
         fitted = self._fit_members([member], problem)
-        self._pools = self._make_pools([member], fitted, problem, np.ones(1), 0.0)
+        rules = [model.rule() for model in fitted if model is not None]
+        log_odds = np.zeros(len(self.classes_))
+        self._pools = make_pools([member], rules, problem, np.ones(1), log_odds)
         self.rule_ = self._pools[TARGET]
 
     def _problem(
@@ -310,6 +319,7 @@ class AutoMSDA(MultiSourceClassifier):
         sources: list[Source],
         target: Array,
         labeled: Fold,
+        ranges: Ranges | None,
     ) -> Verdict:
         n_classes = len(self.classes_)
         if folds:
@@ -323,7 +333,7 @@ class AutoMSDA(MultiSourceClassifier):
                 logs,
                 usual,
                 evidence,
-                self._seed,
+                ranges,
                 lambda: self._diagnose(sources, target).only_proportions,
             )
         shift = self._diagnose(sources, target)
@@ -340,119 +350,6 @@ class AutoMSDA(MultiSourceClassifier):
             scale(target[thin(target, None, _MAX_DIAGNOSED_ROWS, self._seed)]),
             len(self.classes_),
             np.random.default_rng(self._seed),
-        )
-
-    def _keep(
-        self,
-        members: list[Member],
-        fitted: list[Fitted | None],
-        problem: Problem,
-        verdict: Verdict,
-        logs: Array,
-        ranges: Ranges | None,
-    ) -> None:
-        """Keep the members that matter, and the rule that they form."""
-        silent = [model is None for model in fitted]
-        weights = np.where(silent, 0.0, verdict.weights)
-        total = weights.sum()
-        if total <= 0:
-            raise MixdaError("all members of the committee failed; give more rows per source.")
-        self.weights_ = {
-            member.label: float(weight / total)
-            for member, weight in zip(members, weights, strict=True)
-            if weight / total >= _MIN_WEIGHT
-        }
-        kept = np.flatnonzero(weights / total >= _MIN_WEIGHT)
-        weights = verdict.power * weights[kept]
-        self._log_odds = np.zeros(len(self.classes_))
-        if ranges is not None:
-            self._log_odds = fit_log_odds(combine(weights, logs[kept]), ranges)
-        self._pools = self._make_pools(
-            [members[k] for k in kept], [fitted[k] for k in kept], problem, weights, self._log_odds
-        )
-        self.choice_, self.rule_ = verdict.choice, self._pools[TARGET]
-
-    def _make_pools(
-        self,
-        members: list[Member],
-        fitted: list[Fitted | None],
-        problem: Problem,
-        weights: Array,
-        log_odds: Array | float,
-    ) -> list[Pool]:
-        """Return the committee as a rule for the rows of each source, then of the target."""
-        sources = range(len(problem.codes))
-        rules = tuple(model.rule() for model in fitted if model is not None)
-        keys = [(member.view, member.all_features) for member in members]
-        first = {key: members[keys.index(key)] for key in keys}  # members that share a view
-        places = np.array([list(first).index(key) for key in keys])
-        log_odds = np.broadcast_to(log_odds, len(self.classes_))
-        return [
-            Pool(
-                tuple(problem.rule(member, domain, sources) for member in first.values()),
-                rules,
-                places,
-                weights,
-                log_odds,
-                SMOOTHING,
-            )
-            for domain in (*sources, TARGET)
-        ]
-
-    def _assess(
-        self,
-        members: list[Member],
-        verdict: Verdict,
-        folds: dict[int, Fold],
-        logs: Array,
-        sources: list[Source],
-        labeled: Fold,
-        level: float,
-    ) -> Trust:
-        pooled = temper(combine(verdict.weights, logs), verdict.power)
-        pooled = reweight(pooled, self._log_odds)
-        hits = int((combine(verdict.weights, labeled.logs).argmax(axis=1) == labeled.truth).sum())
-        n_labeled = len(labeled.truth)
-        reasons = doubts(verdict, logs.shape[1], [codes for _, codes in sources], n_labeled)
-        accuracy = low = high = None
-        if verdict.left_out is not None and not reasons:
-            estimate = estimate_accuracy(verdict.left_out, pooled, level, verdict.difference)
-            if n_labeled:
-                estimate = add_labels(estimate, hits, n_labeled, level)
-            accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
-        self.scores_ = {}
-        names: dict[str, float] = {}
-        candidates: list[dict[str, Any]] = []
-        if verdict.left_out is not None:
-            reference = best_ordinary(verdict, members)
-            self.scores_[COMMITTEE] = verdict.left_out.accuracy
-            candidates.append(
-                {"name": verdict.choice, "score": verdict.left_out.accuracy, "chosen": True}
-            )
-            for k, member in enumerate(members):
-                self.scores_[member.label] = float(verdict.scores[k])
-                candidates.append(
-                    {
-                        "name": member.label,
-                        "score": float(verdict.scores[k]),
-                        "chosen": False,
-                        "weight": self.weights_.get(member.label, 0.0),
-                        "reference": k == reference,
-                    }
-                )
-            held_out = [str(self.sources_[self._order[k]]) for k in folds]
-            names = dict(zip(held_out, verdict.left_out.accuracies, strict=True))
-        adapting = sum(self.weights_.get(member.label, 0.0) for member in members if member.adapts)
-        return Trust(
-            accuracy,
-            low,
-            high,
-            level,
-            declined=adapting < _MIN_WEIGHT,
-            reason=explain(verdict, members, reasons),
-            candidates=tuple(candidates),
-            folds=names,
-            n_labels=n_labeled,
         )
 
     def _fit_display(self, sources: list[Source], target: Array) -> None:

@@ -1,0 +1,207 @@
+"""The committee as a value: its rule for each domain, its answers, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixda._core.errors import MixdaError
+from mixda._core.validation import Array
+from mixda.model import Trust
+from mixda.rules import Pool, Rule
+from mixda.selection._estimate import add_labels, estimate_accuracy, temper
+from mixda.selection._members import Fitted, Member
+from mixda.selection._pool import SMOOTHING, combine
+from mixda.selection._self_training import answer, fit_clusters
+from mixda.selection._shares import Ranges, fit_log_odds, reweight
+from mixda.selection._trials import Problem
+from mixda.selection._verdict import Verdict, best_ordinary, doubts, explain
+from mixda.selection._views import OWN, TARGET
+
+Codes = NDArray[np.intp]
+
+_MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
+
+
+def _nothing(*_: Any) -> Fitted:
+    raise AssertionError("a self-trained member is fitted to the committee's answers")
+
+
+SELF_TRAINED = Member("self-trained LDA", OWN, True, _nothing, all_features=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """The members that matter.
+
+    Attributes
+    ----------
+    pools : list of Pool
+        The committee as a rule for the rows of each source, then of the target.
+    weights : dict of str to float
+        Share of each member.
+    logs : ndarray of shape (n, nc)
+        Calibrated log-probabilities of the target rows.
+    failed : list of str
+        Members that could not be fitted.
+    """
+
+    pools: list[Pool]
+    weights: dict[str, float]
+    logs: Array
+    failed: list[str]
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Target rows whose label is known: positions and classes."""
+
+    rows: Codes
+    truth: Codes
+
+
+def assemble(
+    members: Sequence[Member],
+    fitted: Sequence[Fitted | None],
+    problem: Problem,
+    verdict: Verdict,
+    logs: Array,
+    ranges: Ranges | None,
+) -> Committee:
+    """Make the rule of the members that matter, with self-training and known class shares.
+
+    Parameters
+    ----------
+    members, fitted
+        All members; None for one that could not be fitted.
+    problem : Problem
+    verdict : Verdict
+    logs : ndarray of shape (n_members, n, nc)
+        Their answers on the target.
+    ranges : tuple of two ndarrays of shape (nc,), optional
+        Class shares that the user knows.
+    """
+    weights = np.where([model is None for model in fitted], 0.0, verdict.weights)
+    if weights.sum() <= 0:
+        raise MixdaError("all members of the committee failed; give more rows per source.")
+    kept = np.flatnonzero(weights / weights.sum() >= _MIN_WEIGHT).tolist()
+    chosen = [members[k] for k in kept]
+    rules: list[Rule] = [model.rule() for k in kept if (model := fitted[k]) is not None]
+    powers = verdict.power * verdict.powers.committee * weights[kept]
+    pooled = combine(weights[kept], logs[kept])
+    if verdict.powers.clusters > 0:
+        Z = problem.encode(SELF_TRAINED, TARGET, range(len(problem.codes)))
+        clusters = fit_clusters(Z, np.exp(pooled))
+        pooled = verdict.powers.combine(pooled, answer(clusters, Z))
+        chosen.append(SELF_TRAINED)
+        rules.append(clusters)
+        powers = np.append(powers, verdict.power * verdict.powers.clusters)
+    pooled = temper(pooled, verdict.power)
+    log_odds = np.zeros(logs.shape[2]) if verdict.log_odds is None else verdict.log_odds
+    if ranges is not None:
+        log_odds = fit_log_odds(pooled, ranges)
+    return Committee(
+        make_pools(chosen, rules, problem, powers, log_odds),
+        {member.label: float(p / powers.sum()) for member, p in zip(chosen, powers, strict=True)},
+        reweight(pooled, log_odds),
+        [member.label for member, model in zip(members, fitted, strict=True) if model is None],
+    )
+
+
+def make_pools(
+    members: Sequence[Member],
+    rules: Sequence[Rule],
+    problem: Problem,
+    weights: Array,
+    log_odds: Array,
+) -> list[Pool]:
+    """Return a committee as a rule for the rows of each source, then of the target."""
+    sources = range(len(problem.codes))
+    keys = [(member.view, member.all_features) for member in members]
+    first = {key: members[keys.index(key)] for key in keys}  # members that share a view
+    places = np.array([list(first).index(key) for key in keys])
+    return [
+        Pool(
+            tuple(problem.rule(member, domain, sources) for member in first.values()),
+            tuple(rules),
+            places,
+            weights,
+            log_odds,
+            SMOOTHING,
+        )
+        for domain in (*sources, TARGET)
+    ]
+
+
+def assess(
+    committee: Committee,
+    verdict: Verdict,
+    members: Sequence[Member],
+    held_out: Sequence[str],
+    labeled: Labeled,
+    codes: Sequence[Codes],
+    level: float,
+) -> Trust:
+    """Say how far to trust a committee.
+
+    Parameters
+    ----------
+    committee : Committee
+    verdict : Verdict
+    members : sequence of Member
+    held_out : sequence of str
+        Names of the left-out sources.
+    labeled : Labeled
+        Target rows with labels, if there are any.
+    codes : sequence of ndarray
+        Classes of the rows of each source.
+    level : float
+        Of the interval.
+    """
+    left_out, n_labels = verdict.left_out, len(labeled.truth)
+    reasons = doubts(verdict, len(committee.logs), codes, n_labels)
+    accuracy = low = high = None
+    if left_out is not None and not reasons:
+        estimate = estimate_accuracy(left_out, committee.logs, level, verdict.difference)
+        if n_labels:
+            known = committee.logs[labeled.rows]
+            hits = known.argmax(axis=1) == labeled.truth
+            estimate = add_labels(estimate, np.exp(known.max(axis=1)), hits, level)
+        accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
+    adapting = [member.label for member in (*members, SELF_TRAINED) if member.adapts]
+    return Trust(
+        accuracy,
+        low,
+        high,
+        level,
+        declined=sum(committee.weights.get(name, 0.0) for name in adapting) < _MIN_WEIGHT,
+        reason=explain(verdict, members, reasons, committee.failed),
+        candidates=() if left_out is None else tuple(_candidates(committee, verdict, members)),
+        folds={} if left_out is None else dict(zip(held_out, left_out.accuracies, strict=True)),
+        n_labels=n_labels,
+    )
+
+
+def _candidates(
+    committee: Committee, verdict: Verdict, members: Sequence[Member]
+) -> list[dict[str, Any]]:
+    assert verdict.left_out is not None
+    reference = best_ordinary(verdict, members)
+    rows: list[dict[str, Any]] = [
+        {"name": verdict.choice, "score": verdict.left_out.accuracy, "chosen": True}
+    ]
+    for k, member in enumerate(members):
+        rows.append(
+            {
+                "name": member.label,
+                "score": float(verdict.scores[k]),
+                "chosen": False,
+                "weight": committee.weights.get(member.label, 0.0),
+                "reference": k == reference,
+            }
+        )
+    return rows
