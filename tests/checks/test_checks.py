@@ -177,6 +177,28 @@ def test_numbers_against_words(report, frames):
     assert codes(report(), "blocker") == {"no-shared-class"}
 
 
+def test_one_source_with_numbers(report, frames):
+    frames["c"] = domain("c")
+    frames["c"]["state"] = (frames["c"]["state"] == "ok").astype(int)
+    found = report()
+    assert codes(found, "blocker") == {"no-shared-class"}
+    assert "source 'c'" in found.blockers[0].sentence
+    assert not report(rename_labels={"0": "worn", "1": "ok"}).blockers
+    with pytest.raises(MixdaError, match=r"'oky'.*did you mean 'ok'"):
+        report(rename_labels={"oky": "ok"})
+
+
+def test_unknown_levels(report, frames):
+    add(frames, grade=lambda name, n: np.resize(["low", "mid", "high"], n))
+    found = report(ordinal={"grade": ["low", "high"]})
+    assert codes(found, "blocker") == {"unknown-level"}
+    assert "'mid'" in found.blockers[0].sentence
+    frames["t"]["grade"] = frames["t"]["grade"].replace("mid", "medium")
+    found = next(f for f in report().findings if f.code == "unknown-level")
+    assert found.severity == "warning"
+    assert "'medium'" in found.sentence
+
+
 def test_confounded(report, frames):
     frames["a"]["state"], frames["b"]["state"] = "ok", "worn"
     assert codes(report(), "blocker") == {"confounded"}
@@ -215,6 +237,8 @@ def test_units(report, frames):
 def test_extreme_values(report, frames):
     frames["b"].loc[3, "load"] = -9999.0
     assert "extreme-values" in codes(report(), "warning")
+    frames["b"].loc[3:12, "load"] = -9999.0  # a mark of missing values
+    assert "extreme-values" in codes(report(), "warning")
 
 
 def test_duplicates(report, frames):
@@ -246,6 +270,9 @@ def test_did_you_mean(report):
         report(label="stat")
     with pytest.raises(MixdaError, match=r"'sped'.*did you mean 'speed'\?"):
         report(columns=["sped"])
+    for option in ({"drop": ["sped"]}, {"ordinal": {"sped": ["low", "high"]}}):
+        with pytest.raises(MixdaError, match=r"'sped'.*did you mean 'speed'\?"):
+            report(**option)
 
 
 def test_domains_of_one_file(tmp_path, frames):

@@ -71,6 +71,19 @@ def plural(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: the question of `did_you_mean`, or a dot.
+
+    Examples
+    --------
+    >>> from mixda._core.text import suggestion
+    >>> suggestion("Kind", ["kind", "speed"]), suggestion("q", ["kind"])
+    ("; did you mean 'kind'?", '.')
+    """
+    question = did_you_mean(name, names)
+    return f";{question}" if question else "."
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a question that names the most similar of some names, or nothing.
 

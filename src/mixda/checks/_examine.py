@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import suggestion
 from mixda.checks._columns import ColumnUse, Request, decide_columns
 from mixda.checks._findings import SEVERITIES, CheckReport, Finding
 from mixda.checks._frames import Frame
@@ -13,6 +14,7 @@ from mixda.checks._values import (
     distance_findings,
     domain_distances,
     duplicate_findings,
+    level_findings,
     missing_findings,
     missing_shares,
     unit_findings,
@@ -98,6 +100,7 @@ def _value_findings(
     frames: Sequence[Frame], encoding: Columns, missing: dict[str, dict[str, float]]
 ) -> Iterator[Finding]:
     yield from missing_findings(missing, frames, encoding)
+    yield from level_findings(frames, encoding)
     yield from unit_findings(frames, encoding)
     yield from duplicate_findings(frames, encoding)
 
@@ -106,7 +109,10 @@ def _check_dropped(request: Request, frames: Sequence[Frame]) -> None:
     known = {name for frame in frames for name in frame.table.columns}
     for name in request.drop:
         if name not in known:
-            raise MixdaError(f"drop (--drop) names {name!r}, but no data file has such a column.")
+            raise MixdaError(
+                f"drop (--drop) names {name!r}, but no data file has such a column"
+                f"{suggestion(name, known)}"
+            )
 
 
 def _no_features(frames: Sequence[Frame]) -> Finding:

@@ -123,6 +123,14 @@ def _shared_classes(counts: dict[str, dict[str, int]]) -> Iterator[Finding]:
         )
         return
     for name, part in counts.items():
+        if len(part) > 1 and max(holders[label] for label in part) == 1 and len(counts) > 1:
+            yield Finding(
+                "blocker",
+                "no-shared-class",
+                f"source {name!r} shares no class with the others ({_vocabularies(counts)})",
+                "if its classes have other names, make them agree (such as --rename-label 0=ok)",
+            )
+    for name, part in counts.items():
         if len(part) == 1 and len(counts) > 1:
             yield Finding(
                 "warning",

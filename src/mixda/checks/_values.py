@@ -12,7 +12,7 @@ from mixda._core.validation import Array
 from mixda.checks._findings import Finding
 from mixda.checks._frames import Frame
 from mixda.em import fit_mixture
-from mixda.tables import Columns
+from mixda.tables import Columns, domain_names
 from mixda.transport import mw2
 
 _MANY_MISSING = 0.5
@@ -64,6 +64,36 @@ def missing_findings(
             "they are kept, and gaps are integrated out (--missing mixture); --missing drop leaves "
             "these rows out",
         )
+
+
+def level_findings(frames: Sequence[Frame], encoding: Columns) -> Iterator[Finding]:
+    """Report levels of text that the encoding does not know."""
+    for column in encoding.columns:
+        if column.kind == "number":
+            continue
+        for frame in frames:
+            cells = np.array([v for v in frame.values[column.name].tolist() if v is not None])
+            names = domain_names(cells) if len(cells) else cells
+            unknown = names[~np.isin(names, column.levels)]
+            if not len(unknown):
+                continue
+            shown = listed([repr(name) for name in np.unique(unknown).tolist()], 4)
+            where = f"in {len(unknown):,} of {frame.n_rows:,} rows of {frame.name!r}"
+            if column.kind == "ordinal":
+                yield Finding(
+                    "warning" if frame.is_target else "blocker",
+                    "unknown-level",
+                    f"column {column.name!r} has {shown} {where}, which --ordinal does not list; "
+                    "these cells would count as missing",
+                    f"list all levels of {column.name!r} in their order",
+                )
+            else:
+                yield Finding(
+                    "warning",
+                    "unknown-level",
+                    f"column {column.name!r} has {shown} {where}, which no source has",
+                    "these rows get a zero for every level; check the spelling",
+                )
 
 
 def unit_findings(frames: Sequence[Frame], encoding: Columns) -> Iterator[Finding]:
@@ -153,7 +183,8 @@ def _outliers(column: str, domain: str, values: Array) -> Iterator[Finding]:
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     if high > low:
         extreme = values[np.abs(values - median) > _OUTLIER_SPREADS * (high - low)]
-        if extreme.size and extreme.size <= 0.01 * len(values) + 1:
+        few = extreme.size <= 0.01 * len(values) + 1
+        if extreme.size and (few or len(np.unique(extreme)) == 1):  # such as -999 for no value
             shown = listed([f"{value:g}" for value in np.unique(extreme)], 3)
             yield Finding(
                 "warning",

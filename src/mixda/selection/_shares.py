@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import did_you_mean
 from mixda._core.validation import Array
 from mixda.selection._pool import Fold, combine
 
@@ -183,8 +184,8 @@ def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:
     for name, value in target_shares.items():
         if str(name) not in names:
             raise MixdaError(
-                f"target_shares names the class {name!r}, but the sources have "
-                f"{', '.join(map(repr, names))}."
+                f"target_shares names the class {name!r};{did_you_mean(str(name), names)} the "
+                f"sources have {', '.join(map(repr, names))}."
             )
         try:
             span = np.broadcast_to(np.asarray(value, dtype=np.float64), 2)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import suggestion
 from mixda._core.validation import Array, check_choice
 from mixda.tables._names import domain_names
 
@@ -158,4 +159,7 @@ def check_ordinals(ordinals: Mapping[str, Sequence[str]], names: Sequence[str]) 
     """Check that the ordinals are columns."""
     for name in ordinals:
         if name not in names:
-            raise MixdaError(f"ordinal (--ordinal) names {name!r}, but no file has such a column.")
+            raise MixdaError(
+                f"ordinal (--ordinal) names {name!r}, but no file has such a column"
+                f"{suggestion(name, names)}"
+            )

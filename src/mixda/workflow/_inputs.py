@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import suggestion
 from mixda.checks import CheckReport, Frame, Request, examine, read_frames
 from mixda.mixture import Mixture
 from mixda.tables import (
@@ -127,6 +128,7 @@ def check_inputs(
     fixed = _mixture_features(opened, reading)
     if not frames:
         return None
+    _check_renamed(frames, reading.rename)
     frames = [_renamed(frame, reading.rename) for frame in frames]
     return examine(
         frames,
@@ -321,7 +323,11 @@ def _mixture_features(opened: Opened, reading: Reading) -> tuple[str, ...] | Non
     tables = [value for value in values if isinstance(value, Table)]
     for name in reading.drop:
         if not any(name in table.columns for table in tables):
-            raise MixdaError(f"drop (--drop) names {name!r}, but no data file has such a column.")
+            known = [column for table in tables for column in table.columns]
+            raise MixdaError(
+                f"drop (--drop) names {name!r}, but no data file has such a column"
+                f"{suggestion(name, known)}"
+            )
     named = [v.feature_names for v in values if isinstance(v, Mixture) and v.feature_names]
     for names in named:
         different = sorted(set(names) ^ set(named[0]))
@@ -349,6 +355,17 @@ def _label_of(table: Table, reading: Reading) -> str:
             "in an npz file it is y)."
         )
     return label
+
+
+def _check_renamed(frames: Sequence[Frame], names: Mapping[str, str]) -> None:
+    """Reject names of classes that no source has."""
+    classes = {name for frame in frames if frame.y is not None for name in frame.y.tolist()}
+    for name in names:
+        if name not in classes:
+            raise MixdaError(
+                f"rename_labels (--rename-label) names the class {name!r}, which no source has"
+                f"{suggestion(name, sorted(classes - {''}))}"
+            )
 
 
 def _renamed(frame: Frame, names: Mapping[str, str]) -> Frame:

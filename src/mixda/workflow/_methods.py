@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import did_you_mean
 from mixda.estimators import COMMANDS
 
 if TYPE_CHECKING:
@@ -77,9 +78,14 @@ def make_estimator(
 
 def _check_options(options: Mapping[str, Any], parameters: Collection[str], kind: str) -> None:
     for name in options:
+        if name == "target_shares" and name not in parameters:
+            raise MixdaError(
+                f"{kind} has no target_shares (--target-shares); use method auto, or leave it out."
+            )
         if name not in parameters:
             raise MixdaError(
-                f"{kind} has no parameter {name!r}; it has {', '.join(sorted(parameters))}."
+                f"{kind} has no parameter {name!r};{did_you_mean(name, parameters)} it has "
+                f"{', '.join(sorted(parameters))}."
             )
         if name in _OWN_OPTIONS:
             raise MixdaError(
