@@ -1,8 +1,11 @@
 """Barycenters: Algorithm 1 against its literal transcription, POT, closed forms and invariances."""
 
+import itertools
+
 import numpy as np
 import ot
 import pytest
+import scipy.optimize
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +58,7 @@ def test_equals_literal_algorithm_1(inputs, lam, K, labeled, rounds):
 @fast
 @given(families(3, nc=3), lambdas, st.one_of(st.none(), st.integers(1, 9)))
 def test_objective_never_increases(inputs, lam, K):
-    for init in ("input", "random"):
+    for init in ("random", "input"):
         result = barycenter(inputs, lam, K, init=init, random_state=0, tol=0.0)
         assert (np.diff(result.history) <= 1e-9 * (1 + result.history[0])).all()
         assert result.converged
@@ -64,6 +67,58 @@ def test_objective_never_increases(inputs, lam, K):
         for x, p in zip(lam, inputs, strict=True)
     )
     assert best <= result.history[-1] * (1 + 1e-9) + 1e-9
+
+
+def exact_objective(inputs, lam, beta):
+    """The multi-marginal program over all tuples of components, as one dense linear program."""
+    points = [np.hstack([p.means, p.stds, np.sqrt(beta) * p.labels]) for p in inputs]
+    tuples = list(itertools.product(*(range(len(z)) for z in points)))
+    costs, columns = [], []
+    for t in tuples:
+        picked = [z[i] for z, i in zip(points, t, strict=True)]
+        mean = sum(x * z for x, z in zip(lam, picked, strict=True))
+        costs.append(sum(x * ((z - mean) ** 2).sum() for x, z in zip(lam, picked, strict=True)))
+        columns.append(np.concatenate([np.eye(len(z))[i] for z, i in zip(points, t, strict=True)]))
+    weights = np.concatenate([p.weights for p in inputs])
+    return scipy.optimize.linprog(costs, A_eq=np.array(columns).T, b_eq=weights).fun
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_free_support_is_optimal(seed):
+    rng = np.random.default_rng(seed)
+    uniform = seed % 2 == 0
+    sizes = [4, 4, 4] if uniform else rng.integers(2, 6, 3)
+    inputs = [random_mixture(rng, K, 2, 2, uniform=uniform) for K in sizes]
+    lam = rng.dirichlet(np.full(3, 3.0))
+    best = exact_objective(inputs, lam, 3.0)
+    values = [
+        barycenter(inputs, lam, beta=3.0, component_weights=w).history[-1]
+        for w in ("free", "start")
+    ]
+    assert best * (1 - 1e-9) <= values[0] <= 1.002 * best
+    assert values[0] <= values[1] * (1 + 1e-9)
+
+
+def test_free_support_merged():
+    rng = np.random.default_rng(1)
+    inputs = [random_mixture(rng, 5, 2, 2) for _ in range(3)]
+    values = []
+    for K in (2, 5, 9, 100):
+        result = barycenter(inputs, n_components=K, component_weights="free")
+        values.append(result.history[-1])
+        assert result.mixture.n_components <= min(K, 13)  # 5 + 5 + 5 - 3 + 1
+    assert values == sorted(values, reverse=True)
+    assert values[1] < barycenter(inputs, n_components=5).history[-1]
+
+
+def test_best_of_all_starts():
+    rng = np.random.default_rng(4)
+    inputs = [random_mixture(rng, 5, 2, uniform=True) for _ in range(3)]
+    each = [barycenter(inputs, init=p).history[-1] for p in inputs]
+    result = barycenter(inputs, component_weights="start")
+    assert result.history[-1] == pytest.approx(min(each), rel=1e-9)
+    again = barycenter(inputs[::-1], component_weights="start")
+    assert again.mixture == result.mixture
 
 
 @fast
@@ -86,13 +141,11 @@ def test_translation(inputs, lam):
 @fast
 @given(families(3, nc=4), lambdas)
 def test_labels_and_weights(inputs, lam):
-    b = barycenter(inputs, lam).mixture
-    assert (b.labels >= 0).all()
-    assert np.allclose(b.labels.sum(axis=1), 1.0)
-    heaviest = [p for p, x in zip(inputs, lam, strict=True) if x >= lam.max() * (1.0 - 1e-9)]
-    most = max(p.n_components for p in heaviest)
-    starts = [p.weights for p in heaviest if p.n_components == most]
-    assert any(np.array_equal(b.weights, weights) for weights in starts)
+    for weights in ("free", "start"):
+        b = barycenter(inputs, lam, component_weights=weights).mixture
+        assert (b.labels >= 0).all()
+        assert np.allclose(b.labels.sum(axis=1), 1.0)
+    assert any(np.array_equal(b.weights, p.weights) for p in inputs)
 
 
 @fast
@@ -155,7 +208,7 @@ def test_component_order():
     p, q = random_mixture(rng, 6, 2, 2), random_mixture(rng, 8, 2, 2)
     b = barycenter([p, q], [0.6, 0.4]).mixture
     c = barycenter([p, permuted(q, rng.permutation(8))], [0.6, 0.4]).mixture
-    assert np.allclose(b.means, c.means)
+    assert smw2(b, c, beta=1.0) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_two_gaussians():
@@ -263,6 +316,7 @@ def test_unlabeled_input():
         ({"init": "zeros"}, "init.*'zeros'"),
         ({"component_weights": "equal"}, "component_weights.*'equal'"),
         ({"component_weights": [1.0]}, "component_weights.*1"),
+        ({"component_weights": "free", "beta": "max"}, "component_weights.*beta"),
         ({"max_iter": 0}, "max_iter.*0"),
     ],
 )

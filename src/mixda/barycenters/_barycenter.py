@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from mixda._core.errors import MixdaError
-from mixda._core.typing import Array
+from mixda._core.typing import Array, Floats
 from mixda._core.validation import (
     check_choice,
     check_positive_int,
@@ -17,7 +18,16 @@ from mixda._core.validation import (
     check_simplex,
     check_tol,
 )
-from mixda.barycenters._fixed_point import FixedPoint, Gram, Points, fixed_point, split_costs
+from mixda.barycenters._fixed_point import (
+    FixedPoint,
+    Gram,
+    Points,
+    fixed_point,
+    image_costs,
+    split_costs,
+)
+from mixda.barycenters._free_support import free_support
+from mixda.barycenters._starts import input_order, starting_mixtures
 from mixda.mixture import Mixture
 from mixda.transport import (
     Beta,
@@ -29,6 +39,7 @@ from mixda.transport import (
 )
 
 _MAX_BETA_RATIO = 1e8  # to the largest feature cost, so that features keep half of their digits
+_MAX_FREE_INPUTS = 512  # components in all, up to which support is free by default (seconds)
 _MAX_GRAM_ROWS = 4096  # components in all, above which their inner products (128 MB) are not kept
 
 
@@ -43,7 +54,7 @@ class BarycenterResult:
     history : ndarray of shape (n_iter,)
         Objective :math:`\sum_c \lambda_c \mathcal{SMW}_2(B, P_c)^2` at the start of each round.
     plans : tuple of ndarray
-        Plans of the last round, shapes (K_B, K_c); the barycenter is their image.
+        Plans of the best round, shapes (K_B, K_c); the barycenter is their image.
     beta : float or "max"
         The label weight that was used.
     converged : bool
@@ -63,7 +74,7 @@ def barycenter(
     n_components: int | None = None,
     *,
     beta: Beta = "auto",
-    component_weights: str | ArrayLike = "start",
+    component_weights: str | ArrayLike = "auto",
     init: str | Mixture = "input",
     max_iter: int = 100,
     tol: float = 1e-9,
@@ -82,21 +93,25 @@ def barycenter(
     weights : array-like of shape (C,), optional
         Barycentric coordinates λ; uniform by default.
     n_components : int, optional
-        Components K_B of the barycenter; by default those of the mixture it starts from.
-        Components of weight zero are left out.
+        Components K_B of the barycenter; by default those of the mixture it starts from, or as many
+        as free support needs. Components of weight zero are left out.
     beta : float, "auto" or "max"
         Weight of the labels. "auto" is the largest feature cost between any two inputs, a constant,
         so that the objective never increases. "max" is the largest feature cost of each plan,
         recomputed for every plan as in the authors' code.
-    component_weights : "start", "uniform" or array-like of shape (K_B,)
-        Weights of the barycenter's components. "start" keeps those of the mixture it starts from,
-        so that one-hot λ returns the input itself. "uniform" is the paper's choice.
+    component_weights : "auto", "free", "start", "uniform" or array-like of shape (K_B,)
+        Weights of the barycenter's components. "free": support and weights are free (see Notes);
+        if `n_components` is given, components are merged until at most that many are left. "start"
+        keeps the weights of the mixture that the fixed point starts from. "uniform" is the paper's
+        choice. "auto" is "free" if neither `n_components` nor a start is given, `beta` is constant,
+        and the inputs have the same classes and at most 512 components in all; otherwise "start".
+        With "free" and "start", one-hot λ returns the input itself.
     init : "input", "random" or Mixture
-        Start of the fixed point. "input" is the input with the largest coordinate; ties go to the
-        one with the most components, then to the one with the larger mean. If that input lacks a
-        class, all inputs are pooled. If sizes differ, the start is resampled systematically to
-        `n_components`. "random" is the paper's start: means drawn from N(0, I), unit deviations
-        and uniform labels.
+        Starts of the fixed point. "input": every input that has all classes (at most eight, those
+        with the largest coordinates first); the lowest objective wins. If the input with the
+        largest coordinate lacks a class, all inputs together are one more start. If sizes differ, a
+        start is resampled systematically to `n_components`. "random" is the paper's start: means
+        drawn from N(0, I), unit deviations and uniform labels.
     max_iter, tol : int, float
         Stop after `max_iter` rounds or when the objective changes by at most `tol`, relatively.
     random_state : int or Generator, optional
@@ -105,6 +120,17 @@ def barycenter(
     Returns
     -------
     BarycenterResult
+
+    Notes
+    -----
+    Algorithm 1 keeps the number of components and their weights, so with other weights in every
+    input it ends above the minimum. Free support solves the multi-marginal linear program
+
+    .. math:: \min_{\pi} \sum_t \pi_t \sum_c \lambda_c \lVert z_{c, t_c} - \bar z_t \rVert^2,
+              \qquad \bar z_t = \sum_c \lambda_c z_{c, t_c}
+
+    over tuples t of one component per input, restricted to a pool that grows from the plans of the
+    fixed points. Each tuple is a component; there are at most :math:`\sum_c K_c - C + 1`.
 
     Examples
     --------
@@ -121,53 +147,132 @@ def barycenter(
     names = check_same_features(mixtures)
     C = len(mixtures)
     lam = np.full(C, 1.0 / C) if weights is None else check_simplex(weights, "weights", C)
+    order = input_order(mixtures, lam)  # so that the order of the inputs does not matter
+    mixtures, lam = [mixtures[c] for c in order], lam[order]
     max_iter, tol = check_positive_int(max_iter, "max_iter"), check_tol(tol)
     rng = check_random_state(random_state)
-    start = _starting_mixture(mixtures, lam, n_components, init, component_weights, rng)
-    (*labels, start_labels), classes = align_labels([*mixtures, start])
-    labeled = [v for v in labels if v is not None]
-    clouds = [features(m) for m in mixtures]
-    points, point_labels = np.vstack(clouds), None
-    weight = LabelWeight(0.0)
-    if len(labeled) == C:
-        point_labels = np.vstack(labeled)
-        weight = label_weight(beta, clouds)
-        if init == "random" and start_labels is not None:  # over the classes of all inputs
-            start_labels = np.full_like(start_labels, 1.0 / len(classes))
-    result = _solve(points, point_labels, mixtures, start, start_labels, lam, weight, max_iter, tol)
-    image = result.matrix(lam)
-    B = image @ points
-    d = start.n_features
-    B_labels = None if point_labels is None else _normalize(image @ point_labels)
-    named = None if point_labels is None else classes, names
-    mixture = Mixture(start.weights, B[:, :d], np.maximum(B[:, d:], 0.0), B_labels, *named)
-    plans = tuple(plan.toarray() for plan in result.plans)
-    history = np.array(result.history)
-    return BarycenterResult(mixture, history, plans, weight.parameter, result.converged)
+    K = None if n_components is None else check_positive_int(n_components, "n_components")
+    wanted = component_weights
+    if isinstance(wanted, str) and wanted == "auto":
+        is_plain = init == "input" and K is None and beta != "max"
+        wanted = "free" if is_plain and _may_be_free(mixtures, lam) else "start"
+    free = isinstance(wanted, str) and wanted == "free"
+    starts = starting_mixtures(
+        mixtures, lam, None if free else K, init, "start" if free else wanted, rng
+    )
+    aligned, classes = align_labels([*mixtures, *starts])
+    problem = _Problem.of(mixtures, aligned[:C], lam, beta)
+    solutions = []
+    for start, labels in zip(starts, aligned[C:], strict=True):
+        if init == "random" and labels is not None:  # over the classes of all inputs
+            labels = np.full_like(labels, 1.0 / len(classes))
+        solutions.append(problem.solve(features(start), labels, start.weights, max_iter, tol))
+    best = min(solutions, key=lambda solution: solution.value)
+    if free:
+        best = problem.solve_free([solution.result for solution in solutions], K, max_iter, tol)
+    image = best.result.matrix(lam)
+    B, d = image @ problem.points, mixtures[0].n_features
+    B_labels = None if problem.labels is None else _normalize(image @ problem.labels)
+    named = None if B_labels is None else classes, names
+    return BarycenterResult(
+        Mixture(best.weights, B[:, :d], np.maximum(B[:, d:], 0.0), B_labels, *named),
+        np.array(best.result.history),
+        tuple(best.result.plans[c].toarray() for c in np.argsort(order)),
+        problem.label_weight.parameter,
+        best.result.converged,
+    )
 
 
-def _solve(
-    points: Array,
-    labels: Array | None,
-    mixtures: Sequence[Mixture],
-    start: Mixture,
-    start_labels: Array | None,
-    lam: Array,
-    weight: LabelWeight,
-    max_iter: int,
-    tol: float,
-) -> FixedPoint:
-    """Run the fixed point on the inputs' stacked points and labels."""
-    costs, label_costs = squared_distances(features(start), points), None
-    if labels is not None and start_labels is not None:
-        label_costs = squared_distances(start_labels, labels)
-        if weight.constant is not None:
-            costs, label_costs = costs + weight.constant * label_costs, None
-    sizes = [m.n_components for m in mixtures]
-    gram = _gram(points - points.mean(axis=0), labels, weight)
-    inputs = [m.weights for m in mixtures]
-    blocks = split_costs(costs, label_costs, sizes)
-    return fixed_point(gram, inputs, start.weights, lam, blocks, max_iter, tol)
+def _may_be_free(mixtures: Sequence[Mixture], lam: Array) -> bool:
+    """Whether free support is fast enough, and all inputs have the same classes.
+
+    The optimum is indifferent to a class that an input lacks, and may merge it with another.
+    """
+    labels, _ = align_labels([m for m, x in zip(mixtures, lam, strict=True) if x > 0])
+    present = [v.any(axis=0) for v in labels if v is not None]
+    n_inputs = sum(m.n_components for m in mixtures)
+    few = n_inputs <= min(_MAX_FREE_INPUTS, _MAX_GRAM_ROWS)
+    return few and all(np.array_equal(present[0], other) for other in present)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """A fixed point, and the weights of its components."""
+
+    result: FixedPoint
+    weights: Array
+
+    @property
+    def value(self) -> float:
+        return min(self.result.history)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The inputs as stacked points and labels, with inner products that all starts share."""
+
+    points: Array
+    labels: Array | None
+    input_weights: list[Array]
+    lam: Array
+    label_weight: LabelWeight
+    gram: Gram
+
+    @classmethod
+    def of(
+        cls, mixtures: Sequence[Mixture], labels: Sequence[Array | None], lam: Array, beta: Beta
+    ) -> _Problem:
+        clouds = [features(m) for m in mixtures]
+        labeled = [v for v in labels if v is not None]
+        points, stacked, weight = np.vstack(clouds), None, LabelWeight(0.0)
+        if len(labeled) == len(mixtures):
+            stacked, weight = np.vstack(labeled), label_weight(beta, clouds)
+        gram = _gram(points - points.mean(axis=0), stacked, weight)
+        return cls(points, stacked, [m.weights for m in mixtures], lam, weight, gram)
+
+    def solve(
+        self, points: Array, labels: Array | None, weights: Array, max_iter: int, tol: float
+    ) -> _Solution:
+        """Run the fixed point from given components."""
+        costs, label_costs = squared_distances(points, self.points), None
+        if self.labels is not None and labels is not None:
+            label_costs = squared_distances(labels, self.labels)
+            if self.label_weight.constant is not None:
+                costs, label_costs = costs + self.label_weight.constant * label_costs, None
+        return self._run(weights, split_costs(costs, label_costs, self._sizes), max_iter, tol)
+
+    def solve_free(
+        self, starts: Sequence[FixedPoint], n_components: int | None, max_iter: int, tol: float
+    ) -> _Solution:
+        """Free support and weights, from the plans of several fixed points; see `free_support`."""
+        gram = self.gram.features
+        if isinstance(gram, Points) or self.gram.labels is not None:
+            raise MixdaError(
+                "component_weights='free' needs a constant beta and at most "
+                f"{_MAX_GRAM_ROWS} components in all; use beta='auto' or component_weights='start'."
+            )
+        used = np.flatnonzero(self.lam > 0)
+        ends = np.cumsum([0, *self._sizes])
+        rows = np.concatenate([np.arange(ends[c], ends[c + 1]) for c in used])
+        image, weights = free_support(
+            gram[np.ix_(rows, rows)],
+            [self.input_weights[c] for c in used],
+            self.lam[used],
+            [[start.plans[c] for c in used] for start in starts],
+            n_components,
+        )
+        image = image @ sparse.eye(len(gram), format="csr")[rows]
+        return self._run(weights, image_costs(image, self.gram, self._sizes), max_iter, tol)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [len(weights) for weights in self.input_weights]
+
+    def _run(
+        self, weights: Array, blocks: Sequence[Floats], max_iter: int, tol: float
+    ) -> _Solution:
+        inputs = self.gram, self.input_weights, weights, self.lam
+        return _Solution(fixed_point(*inputs, blocks, max_iter, tol), weights)
 
 
 def _gram(centered: Array, labels: Array | None, weight: LabelWeight) -> Gram:
@@ -204,89 +309,6 @@ def auto_beta(clouds: Sequence[Array]) -> float:
     """Return the largest squared distance between components of two different inputs."""
     pairs = [(a, b) for i, a in enumerate(clouds) for b in clouds[:i]]
     return max((float(squared_distances(a, b).max()) for a, b in pairs), default=1.0)
-
-
-def _starting_mixture(
-    mixtures: Sequence[Mixture],
-    lam: Array,
-    n_components: int | None,
-    init: str | Mixture,
-    component_weights: str | ArrayLike,
-    rng: np.random.Generator,
-) -> Mixture:
-    """Return the mixture that the fixed point starts from, without components of weight zero."""
-    origin = init if isinstance(init, Mixture) else _origin(mixtures, lam)
-    check_same_features([origin, *mixtures])
-    K = origin.n_components if n_components is None else n_components
-    K = check_positive_int(K, "n_components")
-    if not isinstance(init, Mixture):
-        check_choice(init, "init", ("input", "random"))
-    weights = np.full(K, 1.0 / K)
-    if not isinstance(component_weights, str):
-        weights = check_simplex(component_weights, "component_weights", K)
-        weights = weights[weights > 0]
-    elif (
-        check_choice(component_weights, "component_weights", ("start", "uniform")) == "start"
-        and init != "random"
-        and origin.n_components == K
-    ):
-        origin = _drop_empty_components(origin)
-        weights = origin.weights
-    if init == "random":  # the first line of Algorithm 1
-        nc = 0 if origin.classes is None else len(origin.classes)
-        means = rng.standard_normal((len(weights), origin.n_features))
-        labels = np.full((len(weights), nc), 1.0 / nc) if nc else None
-        return Mixture(weights, means, np.ones_like(means), labels, origin.classes)
-    return resample(origin, weights)
-
-
-def _drop_empty_components(p: Mixture) -> Mixture:
-    kept = p.weights > 0
-    if kept.all():
-        return p
-    labels = None if p.labels is None else p.labels[kept]
-    return Mixture(p.weights[kept], p.means[kept], p.stds[kept], labels, p.classes)
-
-
-def _origin(mixtures: Sequence[Mixture], lam: Array) -> Mixture:
-    """Return the input with the largest coordinate, or all inputs together if it lacks a class.
-
-    Among several with that coordinate it is the one with the most components; then the values of
-    its mean decide, so that the order of the inputs does not matter.
-    """
-    heaviest = [m for m, x in zip(mixtures, lam, strict=True) if x >= lam.max() * (1.0 - 1e-9)]
-    origin = max(heaviest, key=lambda m: (m.n_components, *(m.weights @ m.means)))
-    used = [m for m, x in zip(mixtures, lam, strict=True) if x > 0]
-    (own, *labels), classes = align_labels([origin, *used])
-    if own is None or any(v is None for v in labels):
-        return origin
-    all_labels = np.vstack([v for v in labels if v is not None])
-    if not (all_labels.any(axis=0) & ~own.any(axis=0)).any():
-        return origin
-    weights = np.concatenate([x * m.weights for x, m in zip(lam[lam > 0], used, strict=True)])
-    means, stds = (np.vstack([getattr(m, name) for m in used]) for name in ("means", "stds"))
-    return Mixture(weights / weights.sum(), means, stds, all_labels, classes)
-
-
-def resample(p: Mixture, weights: Array) -> Mixture:
-    """Represent `p` by components of the given weights: systematic sampling of its own components.
-
-    Components are visited class by class, so that each class keeps its proportion. The values of
-    their means decide on the order of the classes.
-    """
-    if np.array_equal(p.weights, weights):
-        return p
-    order = np.arange(p.n_components)
-    if p.labels is not None:
-        mass = p.weights @ p.labels
-        means = (p.weights[:, None] * p.labels).T @ p.means / np.where(mass > 0, mass, 1.0)[:, None]
-        rank = np.argsort(np.lexsort(means.T[::-1]))
-        order = np.argsort(rank[p.labels.argmax(axis=1)], kind="stable")
-    ends = np.cumsum(p.weights[order])
-    middles = np.cumsum(weights) - 0.5 * weights
-    chosen = order[np.searchsorted(ends, middles * ends[-1]).clip(max=p.n_components - 1)]
-    labels = None if p.labels is None else p.labels[chosen]
-    return Mixture(weights, p.means[chosen], p.stds[chosen], labels, p.classes)
 
 
 def _normalize(labels: Array) -> Array:

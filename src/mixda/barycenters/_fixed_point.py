@@ -17,12 +17,13 @@ from mixda._core.parallel import thread_map
 from mixda._core.typing import Array, Codes, Floats
 from mixda.transport import LabelWeight, SparsePlan, solve_exact
 
+_ROUNDING = 1e-9  # relative change of the objective that is no increase
 MIN_INPUTS_FOR_THREADS = 8  # inputs or domains from which on threads share the plans
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The last plans from the barycenter to each input, and the objective of every round."""
+    """The best plans from the barycenter to each input, and the objective of every round."""
 
     plans: list[SparsePlan]
     history: list[float]
@@ -45,6 +46,9 @@ def fixed_point(
 ) -> FixedPoint:
     """Alternate plans and barycentric images (Algorithm 1) until neither changes.
 
+    The result is the round of the lowest objective: the last one, unless the label weight changes
+    from round to round (``beta="max"``).
+
     Parameters
     ----------
     gram : Gram
@@ -63,6 +67,7 @@ def fixed_point(
     sizes = [len(weights) for weights in input_weights]
     previous = [None] * len(sizes) if plans is None else list(plans)
     history: list[float] = []
+    best: list[SparsePlan] = []
     while True:
         # ω_c = GMMOT(B, P_c) for every input, from the potentials of the previous round
         potentials = [None if plan is None else plan.potentials for plan in previous]
@@ -75,8 +80,10 @@ def fixed_point(
         change = np.inf if len(history) < 2 else abs(history[-2] - history[-1])
         converged = change <= tol * abs(history[-1])
         converged |= all(new.same_as(old) for new, old in zip(current, previous, strict=True))
+        if history[-1] <= min(history) + _ROUNDING * abs(history[-1]):
+            best = current
         if converged or len(history) >= max_iter:
-            return FixedPoint(current, history, converged)
+            return FixedPoint(best, history, converged)
         # B ← Σ_c λ_c T_ωc(B), known by its matrix alone
         previous = list(current)
         costs = image_costs(stack_maps(current, lam), gram, sizes)

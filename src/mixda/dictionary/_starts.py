@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
-from mixda.barycenters import barycenter
+from mixda.barycenters import barycenter, first_origin
 from mixda.dictionary._dictionary import Dictionary
 from mixda.dictionary._engine import Engine
 from mixda.dictionary._state import State
@@ -67,6 +67,7 @@ def start_from_sources(engine: Engine, sources: Sequence[Mixture]) -> State:
         n_components=K,
         beta=engine.label_weight.parameter,
         component_weights="uniform",
+        init=first_origin(sources),
     )
     # image of the barycenter in every source (eq. 10 and 13): component j of all of them match
     labels, _ = align_labels(sources)

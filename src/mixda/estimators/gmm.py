@@ -61,10 +61,12 @@ class GMMWBT(MixtureClassifier):
         Barycentric coordinates λ of the sources, in the order of their ids. Default: uniform.
     beta : float, "auto" or "max"
         Weight of the labels in the barycenter; see `mixda.barycenter`.
-    component_weights : {"start", "uniform"} or array-like
+    component_weights : {"auto", "free", "start", "uniform"} or array-like
         Weights of the barycenter's components; see `mixda.barycenter`.
     reg, reg_m : float, float or None
-        Entropic and unbalanced transport to the target; see `mixda.transport_plan`.
+        Entropic and unbalanced transport to the target; see `mixda.transport_plan`. If `reg_m` is
+        given, the target mixture has the weights of the unbalanced plan, so that its class
+        proportions may differ from those of the sources.
     encoder : {"lda", "mlp"}, transformer or None
         Features to adapt in, learned from the labeled sources: linear discriminants, the last
         hidden layer of a network (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer.
@@ -138,7 +140,7 @@ class GMMWBT(MixtureClassifier):
         n_init: int = 1,
         source_weights: ArrayLike | None = None,
         beta: Any = "auto",
-        component_weights: Any = "start",
+        component_weights: Any = "auto",
         reg: float = 0.0,
         reg_m: float | None = None,
         encoder: Any = None,
@@ -189,7 +191,8 @@ class GMMWBT(MixtureClassifier):
         )
         moving = self.barycenter_.mixture
         self.plan_ = transport_plan(moving, target, reg=self.reg, reg_m=self.reg_m).plan
-        return barycentric_map(moving, target, self.plan_)
+        weights = "source" if self.reg_m is None else "plan"
+        return barycentric_map(moving, target, self.plan_, weights=weights)
 
 
 class GMMDaDiL(MixtureClassifier):
@@ -213,6 +216,10 @@ class GMMDaDiL(MixtureClassifier):
         As in `mixda.learn_dictionary`.
     atom_min_std : float or "auto"
         `min_std` of `mixda.learn_dictionary`: floor of the standard deviations of the atoms.
+    reg, reg_m : float, float or None
+        If `reg_m` is given, the reconstruction of the target gets the weights of an unbalanced plan
+        from it to the target mixture, so that its class proportions may differ from those of the
+        sources; see `mixda.transport_plan`.
     callback : callable, optional
         Called after each iteration of the dictionary; see `mixda.learn_dictionary`.
     forgetting : float
@@ -270,6 +277,8 @@ class GMMDaDiL(MixtureClassifier):
         component_weights: str = "fixed",
         atom_min_std: float | str = "auto",
         precision: str = "auto",
+        reg: float = 0.0,
+        reg_m: float | None = None,
         callback: Any = None,
         forgetting: float = 0.05,
         max_target_components: int | None = None,
@@ -301,6 +310,8 @@ class GMMDaDiL(MixtureClassifier):
         self.component_weights = component_weights
         self.atom_min_std = atom_min_std
         self.precision = precision
+        self.reg = reg
+        self.reg_m = reg_m
         self.callback = callback
         self.forgetting = forgetting
         self.max_target_components = max_target_components
@@ -376,7 +387,7 @@ class GMMDaDiL(MixtureClassifier):
             self.unlabeled_mixture_, batch, share=share, max_components=most
         )
         self._learn(self.source_mixtures_, self.unlabeled_mixture_, rng, self.dictionary_)
-        self.target_mixture_ = self.dictionary_.target
+        self.target_mixture_ = self._reconstruction(self.unlabeled_mixture_)
         self._train()
         return self
 
@@ -392,7 +403,15 @@ class GMMDaDiL(MixtureClassifier):
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         self._learn(sources, target, rng, None)
-        return self.dictionary_.target
+        return self._reconstruction(target)
+
+    def _reconstruction(self, target: Mixture) -> Mixture:
+        """Return the reconstructed target, with the weights of an unbalanced plan if wanted."""
+        mixture = self.dictionary_.target
+        if self.reg_m is None:
+            return mixture
+        mass = transport_plan(mixture, target, reg=self.reg, reg_m=self.reg_m).plan.sum(axis=1)
+        return replace(mixture, weights=mass / mass.sum())
 
     def _learn(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
-from mixda._core.validation import check_array, check_number
+from mixda._core.validation import check_array, check_choice, check_number
 from mixda.mixture import Mixture
 from mixda.transport._costs import Beta, align_labels, check_same_features, cost_matrix
 from mixda.transport._exact import Potentials, solve_exact
@@ -152,7 +152,7 @@ def smw2(p: Mixture, q: Mixture, *, beta: Beta = "max", squared: bool = False) -
     return value if squared else float(np.sqrt(value))
 
 
-def barycentric_map(p: Mixture, q: Mixture, plan: Array) -> Mixture:
+def barycentric_map(p: Mixture, q: Mixture, plan: Array, *, weights: str = "source") -> Mixture:
     r"""Move the components of `p` onto `q` along a plan (Theorems 1 and 2).
 
     .. math:: \hat m_i = \sum_j \frac{\omega_{ij}}{p_i} m_j, \quad
@@ -166,11 +166,15 @@ def barycentric_map(p: Mixture, q: Mixture, plan: Array) -> Mixture:
     ----------
     p, q : Mixture
     plan : ndarray of shape (K_P, K_Q)
+    weights : {"source", "plan"}
+        Weights of the image: those of `p`, or the mass of the plan's rows, which differs from them
+        if the plan is unbalanced (`reg_m` of `transport_plan`). A class that finds little mass
+        nearby then loses weight.
 
     Returns
     -------
     Mixture
-        The image of `p`, with the weights of `p`.
+        The image of `p`.
 
     Examples
     --------
@@ -183,19 +187,21 @@ def barycentric_map(p: Mixture, q: Mixture, plan: Array) -> Mixture:
     (array([[2.]]), array([[1.5]]), array(['a'], dtype='<U1'))
     """
     names = check_same_features([p, q])
+    check_choice(weights, "weights", ("source", "plan"))
     mass = plan.sum(axis=1)
     sends = mass > 0
+    kept = mass / mass.sum() if weights == "plan" else p.weights
     rows = plan[sends] / mass[sends, None]
     means, stds = p.means.copy(), p.stds.copy()
     means[sends], stds[sends] = rows @ q.means, rows @ q.stds
     if q.labels is None:
-        return Mixture(p.weights, means, stds, p.labels, p.classes, names)
+        return Mixture(kept, means, stds, p.labels, p.classes, names)
     (before, after), classes = align_labels([p, q])
     labels = np.full((p.n_components, len(classes)), 1.0 / len(classes))
     if before is not None:
         labels = before.copy()
     labels[sends] = rows @ after
-    return Mixture(p.weights, means, stds, labels, classes, names)
+    return Mixture(kept, means, stds, labels, classes, names)
 
 
 def _check_potentials(warm_start: Any, shape: tuple[int, int]) -> Potentials:
