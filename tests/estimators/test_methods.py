@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from mixda import AutoMSDA, GMMDaDiL, MixdaError, datasets
+from mixda import GMMWBT, AutoMSDA, GMMDaDiL, MixdaError, datasets
 from mixda.empirical import learn_empirical_dictionary, learn_joint_transport, point_cloud
 from mixda.estimators import GMMOTDA, JCPOT, WBT, WJDOT, DaDiL, SourceOnly, TargetOnly
 
@@ -186,3 +186,23 @@ def test_constant_data(model):
     X, y, ids = _small_task()
     proba = model.fit(np.ones_like(X), y, sample_domain=ids).predict_proba(X)
     assert np.isfinite(proba).all()
+
+
+@pytest.mark.parametrize("method", [GMMWBT, GMMDaDiL])
+def test_unbalanced_proportions(method):
+    rng = np.random.default_rng(0)
+
+    def domain(counts, shift):
+        y = np.repeat([0, 1], counts)
+        return rng.normal(size=(len(y), 2)) + 8.0 * y[:, None] + shift, y
+
+    (X, y), (Z, truth) = domain([60, 60], 0.0), domain([100, 10], 1.0)
+    data = np.vstack([X, Z]), np.r_[y, np.zeros_like(truth)]
+    ids = np.repeat([0, -1], [len(X), len(Z)])
+    options = {"n_components": 1, "class_prior": "uniform", "random_state": 0}
+    balanced, free = (
+        method(**options, **more).fit(*data, sample_domain=ids).target_mixture_.class_proportions
+        for more in ({}, {"reg": 0.01, "reg_m": 0.01})
+    )
+    assert np.allclose(balanced, 0.5)
+    assert free[0] > 0.75  # 100 of 110

@@ -193,6 +193,18 @@ def test_map_onto_itself(pair):
     assert np.allclose(other.means, b.means)
 
 
+def test_map_with_masses_of_plan():
+    p = Mixture([0.5, 0.5], [[0.0], [9.0]], [[1.0], [1.0]], np.eye(2))
+    q = Mixture([0.9, 0.1], [[1.0], [8.0]], [[1.0], [1.0]])
+    plan = transport_plan(p, q, reg=0.01, reg_m=0.01).plan  # nearly the nearest component
+    moved = barycentric_map(p, q, plan, weights="plan")
+    assert np.allclose(moved.weights, plan.sum(axis=1) / plan.sum())
+    assert moved.class_proportions[0] > 0.6
+    assert np.array_equal(barycentric_map(p, q, plan).weights, p.weights)
+    with pytest.raises(ValueError, match="weights.*'target'"):
+        barycentric_map(p, q, plan, weights="target")
+
+
 def test_map_divides_by_row_mass():
     p = Mixture([0.5, 0.5], [[0.0], [1.0]], [[1.0], [1.0]], [[1, 0], [0, 1]])
     q = Mixture([1.0], [[4.0]], [[2.0]])

@@ -8,9 +8,9 @@ A barycenter is the image of a coupling π of all inputs. The tuple of component
           \bar z_t = \sum_c \lambda_c z_{c, i_c},
 
 with the weights of input *c* as the *c*-th marginal of π. There are ``Π K_c`` tuples, of which a
-vertex uses at most ``Σ K_c - C + 1``. The program is solved over a pool of tuples. The pool grows by
-tuples of negative reduced cost that differ from a used one in a single component (column generation
-with local pricing), so the value is an upper bound of the optimum.
+vertex uses at most ``Σ K_c - C + 1``. The program is solved over a pool of tuples. The pool grows
+by tuples of negative reduced cost that differ from a used one in a single component (column
+generation with local pricing), so the value is an upper bound of the optimum.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _neighbors(
     input_weights: Sequence[Array],
     gain: float,
 ) -> Codes:
-    """The best change of each single component of each tuple, where its reduced cost is negative.
+    """Return the best change of each single component of each tuple, if it is a gain.
 
     With ``r`` the mean of the other components, the cost is
     ``h + λ_c (1 - λ_c) ‖z_k‖² - 2 λ_c ⟨r, z_k⟩`` if component *k* stands at place *c*.

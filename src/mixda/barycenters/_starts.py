@@ -49,9 +49,9 @@ def _resized(
 ) -> Mixture:
     K = origin.n_components if n_components is None else n_components
     weights = _weights(component_weights, K)
-    if isinstance(component_weights, str) and component_weights == "start":
-        if origin.n_components == K:
-            return _drop_empty_components(origin)
+    keeps = isinstance(component_weights, str) and component_weights == "start"
+    if keeps and origin.n_components == K:
+        return _drop_empty_components(origin)
     return resample(origin, weights)
 
 
@@ -69,8 +69,7 @@ def _origins(mixtures: Sequence[Mixture], lam: Array) -> list[Mixture]:
 
     If the first input lacks a class, all inputs together are one more.
     """
-    used = np.flatnonzero(lam > 0)
-    inputs = [mixtures[c] for c in used]
+    inputs = [m for m, x in zip(mixtures, lam, strict=True) if x > 0]
     labels, classes = align_labels(inputs)
     known = [v for v in labels if v is not None]
     if len(known) < len(inputs):
@@ -79,7 +78,7 @@ def _origins(mixtures: Sequence[Mixture], lam: Array) -> list[Mixture]:
     complete = [not (all_labels.any(axis=0) & ~v.any(axis=0)).any() for v in known]
     origins = [m for m, is_complete in zip(inputs, complete, strict=True) if is_complete]
     if not complete[0]:
-        weights = np.concatenate([lam[c] * mixtures[c].weights for c in used])
+        weights = np.concatenate([x * m.weights for m, x in zip(inputs, lam[lam > 0], strict=True)])
         means, stds = (np.vstack([getattr(m, name) for m in inputs]) for name in ("means", "stds"))
         pooled = Mixture(weights / weights.sum(), means, stds, all_labels, classes)
         origins = [pooled, *origins]
