@@ -78,8 +78,8 @@ def test_without_target(task, Estimator):
 def test_wbt_moves_a_barycenter(task):
     X, y, ids = task
     model = small(GMMWBT).fit(X, y, sample_domain=ids)
-    b = barycenter(model.source_mixtures_).mixture
-    np.testing.assert_allclose(model.barycenter_.mixture.means, b.means)  # up to rounding
+    b = model.barycenter_.mixture  # the same components in any order
+    assert smw2(b, barycenter(model.source_mixtures_).mixture, beta=1.0) < 1e-6
     assert np.allclose(model.plan_.sum(axis=1), b.weights)
     assert np.allclose(model.plan_.sum(axis=0), model.unlabeled_mixture_.weights)
     moved = model.plan_ / b.weights[:, None] @ model.unlabeled_mixture_.means

@@ -201,7 +201,7 @@ def test_map_with_masses_of_plan():
     assert np.allclose(moved.weights, plan.sum(axis=1) / plan.sum())
     assert moved.class_proportions[0] > 0.6
     assert np.array_equal(barycentric_map(p, q, plan).weights, p.weights)
-    with pytest.raises(ValueError, match="weights.*'target'"):
+    with pytest.raises(ValueError, match=r"weights.*'target'"):
         barycentric_map(p, q, plan, weights="target")
 
 
