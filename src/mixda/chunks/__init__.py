@@ -6,7 +6,9 @@ from mixda.chunks._derived import join_sources as join_sources
 from mixda.chunks._derived import map_rows, select_domains
 from mixda.chunks._domains import Domains
 from mixda.chunks._domains import as_domains as as_domains
+from mixda.chunks._domains import default_max_rows as default_max_rows
 from mixda.chunks._executors import executor_for as executor_for
+from mixda.chunks._executors import running_on as running_on
 from mixda.chunks._rows import EncodedColumn as EncodedColumn
 from mixda.chunks._rows import Grouping as Grouping
 from mixda.chunks._rows import GroupKey as GroupKey

@@ -31,15 +31,15 @@ _MAX_MEMORY_FRACTION = 0.4  # of the workers' memory that rows may occupy betwee
 
 
 @contextmanager
-def dask_executor(client: Any, source: RowSource) -> Iterator[Executor]:
-    """Yield the executor of a client, or of a client opened, and closed, for an address."""
+def open_client(client: Any) -> Iterator[Any]:
+    """Yield a client that was given, or one opened, and closed, for an address, after a check."""
     try:
         import distributed
     except ImportError:
         raise MixdaError("client requires Dask; pip install 'mixda[scale]'") from None
     if isinstance(client, distributed.Client):
         _check_cluster(client)
-        yield _DaskExecutor(client, source)
+        yield client
         return
     if not isinstance(client, str):
         raise MixdaError(
@@ -48,6 +48,13 @@ def dask_executor(client: Any, source: RowSource) -> Iterator[Executor]:
         )
     with connected_client(client, "client (--scheduler)") as opened:
         _check_cluster(opened)
+        yield opened
+
+
+@contextmanager
+def dask_executor(client: Any, source: RowSource) -> Iterator[Executor]:
+    """Yield the executor of a client or of the scheduler at an address."""
+    with open_client(client) as opened:
         yield _DaskExecutor(opened, source)
 
 

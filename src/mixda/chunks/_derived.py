@@ -54,7 +54,7 @@ def select_domains(source: RowSource, domains: Collection[str], *, labeled: bool
         raise MixdaError("a source domain has no classes; make it with a label.")
     names = frozenset(domains)
     partitions = tuple(_selected(partition, names, labeled) for partition in source.partitions)
-    return replace(source, partitions=partitions, has_label=labeled, has_domain=False)
+    return replace(source, partitions=partitions, has_label=labeled, has_domain=False, nbytes=None)
 
 
 def one_domain(source: RowSource, *, labeled: bool) -> RowSource:
@@ -107,7 +107,7 @@ class _MappedPartition:
     def blocks(self) -> Iterator[RowBlock]:
         for block in self.inner.blocks():
             mapped = self.function(block)
-            if len(mapped.X):
+            if len(mapped.X) or mapped.n_left_out:
                 yield mapped
 
 

@@ -17,6 +17,7 @@ from mixda.chunks._dask import is_dask
 from mixda.chunks._derived import one_domain, select_domains
 from mixda.chunks._sample import RowSample, sample_rows
 from mixda.chunks._sources import RowSource, from_dask
+from mixda.tables import one_kind_of_classes
 
 _MAX_ROWS = 100_000  # of each domain
 _MIN_ROWS = 1_000
@@ -112,9 +113,7 @@ class Domains:
         """Most rows of each domain that are held in memory."""
         if self.max_rows is not None:
             return self.max_rows
-        n_features = next(iter(self.rows.values())).n_features
-        fitting = _MAX_VALUES // (n_features * len(self.rows))
-        return min(_MAX_ROWS, max(_MIN_ROWS, fitting))
+        return default_max_rows(next(iter(self.rows.values())).n_features, len(self.rows))
 
     @cached_property
     def samples(self) -> dict[int, RowSample]:
@@ -145,13 +144,18 @@ class Domains:
     def arrays(self) -> tuple[Array, NDArray[Any], NDArray[np.int64]]:
         """Return the samples as `X`, `y` (invented for the target) and `sample_domain`."""
         X = np.vstack([sample.X for sample in self.samples.values()])
-        labels = [sample.y for key, sample in self.samples.items() if key >= 0]
+        labels = [s.y for key, s in self.samples.items() if key >= 0 and s.y is not None]
         if not labels:
             raise MixdaError("there is no source (no id of at least 0); give at least one.")
-        known = [y for y in labels if y is not None]
-        filler = known[0][:1]
+        if any(self.rows[key].text_labels for key in self.rows if key >= 0):
+            labels = one_kind_of_classes(labels)
+        parts = iter(labels)
+        invented = labels[0][:1]
         y = np.concatenate(
-            [np.repeat(filler, len(s.X)) if s.y is None else s.y for s in self.samples.values()]
+            [
+                next(parts) if key >= 0 else np.repeat(invented, len(sample.X))
+                for key, sample in self.samples.items()
+            ]
         )
         return X, y, np.repeat(list(self.samples), [len(s.X) for s in self.samples.values()])
 
@@ -161,6 +165,12 @@ class Domains:
         samples = {key: sample.thinned(max_rows) for key, sample in self.samples.items()}
         fewer.__dict__["samples"] = samples
         return fewer
+
+
+def default_max_rows(n_features: int, n_domains: int) -> int:
+    """Return how many rows of each domain are held in memory by default."""
+    fitting = _MAX_VALUES // (n_features * n_domains)
+    return min(_MAX_ROWS, max(_MIN_ROWS, fitting))
 
 
 def as_domains(X: Any, y: Any = None, sample_domain: Any = None) -> Domains | None:

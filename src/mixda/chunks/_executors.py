@@ -41,6 +41,27 @@ def executor_for(
     return _thread_executor(source)
 
 
+@contextmanager
+def running_on(client: Any) -> Iterator[Any]:
+    """Yield the client of a Dask cluster, given by a client or an address; None without one.
+
+    Meanwhile, joblib runs on the cluster as well.
+    """
+    if client is None:
+        yield None
+        return
+    from joblib import parallel_config
+
+    from mixda.chunks._cluster import open_client
+
+    with (
+        open_client(client) as opened,
+        opened.as_current(),
+        parallel_config(backend="dask", n_jobs=-1),
+    ):
+        yield opened
+
+
 @dataclass(frozen=True, eq=False)
 class _ThreadExecutor:
     source: RowSource

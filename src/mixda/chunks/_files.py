@@ -25,11 +25,10 @@ from mixda.tables import (
     Table,
     TableFile,
     class_names,
+    combined_row_groups,
     pyarrow,
     reason_of,
 )
-
-_MIN_ROWS_PER_PARTITION = 1 << 16  # smaller neighboring row groups are combined
 
 
 def file_partitions(
@@ -109,7 +108,8 @@ class _Columns:
             invalid |= False if a is None else wanted & a
         if self.missing == "error" and invalid.any():
             self._raise_for(by_feature, absent, place, first, int(invalid.argmax()))
-        return RowBlock(by_feature.T, label, domain)[np.flatnonzero(wanted & ~invalid)]
+        rows = RowBlock(by_feature.T, label, domain)[np.flatnonzero(wanted & ~invalid)]
+        return replace(rows, n_left_out=int(invalid.sum()))
 
     def _matrix(self, record: Any) -> Array:
         """Return the features, shape (d, n), with NaN for missing values."""
@@ -213,17 +213,9 @@ class _NpyPartition:
 
 
 def _parquet_partitions(path: Path, columns: _Columns) -> list[_ParquetPartition]:
-    pa = pyarrow()
-    with _errors_naming(str(path)), pa.parquet.ParquetFile(str(path), pre_buffer=False) as file:
-        counts = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-    partitions: list[_ParquetPartition] = []
-    pending: list[int] = []
-    for k in range(len(counts)):
-        pending.append(k)
-        if sum(counts[i] for i in pending) >= _MIN_ROWS_PER_PARTITION or k == len(counts) - 1:
-            partitions.append(_ParquetPartition(path, tuple(pending), columns))
-            pending = []
-    return partitions
+    with _errors_naming(str(path)):
+        groups = combined_row_groups(path)
+    return [_ParquetPartition(path, group, columns) for group in groups]
 
 
 def _npy_partitions(file: TableFile, columns: _Columns) -> list[_NpyPartition]:

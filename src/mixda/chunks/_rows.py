@@ -50,6 +50,7 @@ class RowBlock:
     label: EncodedColumn | None = None
     domain: EncodedColumn | None = None
     weight: Array | None = None
+    n_left_out: int = 0  # rows that were read with these, but have no usable value
 
     def __getitem__(self, rows: Any) -> RowBlock:
         columns = (self.label, self.domain, self.weight)

@@ -47,6 +47,8 @@ class RowSample:
         Identifies the content of all rows, in any order.
     partitions : tuple of int
         Partitions of the source that have rows of the domain.
+    n_left_out : int
+        Rows that were left out because a value is missing.
     """
 
     X: Array
@@ -54,6 +56,7 @@ class RowSample:
     n_rows: int
     digest: int
     partitions: tuple[int, ...]
+    n_left_out: int = 0
 
     def thinned(self, max_rows: int) -> RowSample:
         """Return a smaller sample with the same class shares."""
@@ -115,13 +118,14 @@ def sample_rows(
     n = len(source.partitions)
     with (
         executor_for(source, n_jobs, client) as executor,
-        Progress(n, "sampling rows", verbose) as progress,
+        Progress(n, "sampling rows of partition", verbose) as progress,
     ):
         for wave in _doubling_waves(n):
             limits = {name: domain.limits() for name, domain in totals.items()}
             task = partial(_read_partition, size=size, limits=limits)
             totals = _merge(totals, executor.fold(task, _merge, wave))
             progress.update(wave[-1] + 1)
+    totals = {name: domain for name, domain in totals.items() if sum(domain.counts.values())}
     if not totals:
         raise MixdaError("the data have no row with values in all required columns.")
     names = sorted(totals, key=lambda name: name or "")
@@ -200,6 +204,7 @@ class _Domain:
     by_content: _Drawn
     by_position: _Drawn
     partitions: tuple[int, ...]
+    n_left_out: int
 
     def merge(self, other: _Domain) -> _Domain:
         names = {*self.counts, *other.counts}
@@ -209,6 +214,7 @@ class _Domain:
             _Drawn.joined([self.by_content, other.by_content]),
             _Drawn.joined([self.by_position, other.by_position]),
             self.partitions + other.partitions,
+            self.n_left_out + other.n_left_out,
         )
 
     def limits(self) -> tuple[_Limits, _Limits]:
@@ -235,7 +241,7 @@ class _Domain:
             names = class_names(given) if text_labels else check_names(given, "the label column")
             y = names[np.searchsorted(present, rows.label.codes)]
         X = np.ascontiguousarray(rows.X)
-        return RowSample(X, y, n_rows, self.digest, self.partitions)
+        return RowSample(X, y, n_rows, self.digest, self.partitions, self.n_left_out)
 
     def _rows_differ(self, n_rows: int) -> bool:
         """Whether nearly all rows are distinct, estimated from the smallest numbers."""
@@ -271,6 +277,7 @@ def _read_partition(
                 known = limits.get(name, (_Limits(), _Limits()))
                 readers[name] = _Reader(known, size)
             readers[name].read(part, numbers)
+            readers[name].n_left_out += block.n_left_out if block.domain is None else 0
     return {name: reader.domain(index) for name, reader in readers.items()}
 
 
@@ -283,6 +290,7 @@ class _Reader:
         self._pending = [0, 0]
         self._counts: dict[Any, int] = {}
         self._digest = 0
+        self.n_left_out = 0
 
     def read(self, rows: RowBlock, numbers: tuple[Hashes, Hashes]) -> None:
         """Add a block with the hashes of its content and of its positions."""
@@ -298,7 +306,8 @@ class _Reader:
 
     def domain(self, index: int) -> _Domain:
         """Return what was read of the partition of this index."""
-        return _Domain(self._counts, self._digest, self._prune(0), self._prune(1), (index,))
+        samples = self._prune(0), self._prune(1)
+        return _Domain(self._counts, self._digest, *samples, (index,), self.n_left_out)
 
     def _prune(self, kind: int) -> _Drawn:
         joined = _Drawn.joined(self._parts[kind])
@@ -311,7 +320,7 @@ class _Reader:
 
 def _rows_by_domain(block: RowBlock) -> Iterator[tuple[str | None, Any]]:
     if block.domain is None:
-        if len(block.X):
+        if len(block.X) or block.n_left_out:
             yield None, slice(None)
         return
     for code in np.unique(block.domain.codes):

@@ -19,15 +19,18 @@ from mixda.cli._options import (
     Data,
     Domain,
     Drop,
+    Jobs,
     Json,
     Label,
     Labels,
+    MaxRows,
     MinRows,
     Missing,
     Model,
     Ordinal,
     Quiet,
     RenameLabel,
+    Scheduler,
     Seed,
     Target,
     TargetLabels,
@@ -109,13 +112,8 @@ def fit(
     min_rows_per_component: MinRows = 5,
     allow_exposed_rows: AllowExposed = False,
     seed: Seed = 0,
-    n_jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of processes; -1 uses all cores.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Fit on a Dask cluster, such as tcp://10.0.0.1:8786."),
-    ] = None,
+    n_jobs: Jobs = None,
+    scheduler: Scheduler = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume an interrupted large fit.")
     ] = False,
@@ -237,6 +235,9 @@ def adapt(
         ),
     ] = None,
     seed: Seed = 0,
+    max_rows: MaxRows = None,
+    n_jobs: Jobs = None,
+    scheduler: Scheduler = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -278,6 +279,9 @@ def adapt(
                 force=force,
                 options={**_settings(options or []), **_known_about_target(target_shares)},
                 seed=seed,
+                max_rows=max_rows,
+                n_jobs=n_jobs,
+                client=scheduler,
                 checkpoint=checkpoint,
                 verbose=out.shown,
             )
@@ -296,6 +300,7 @@ def adapt(
     if left_out:
         below += f"\nleft out: {listed([f'{n} ({why})' for n, why in left_out.items()])}"
     out.table(title, list(domains[0]), cells, words=2, below=below)
+    out.say(summary["sampling"])
     if method == "auto" and model.method != "AutoMSDA":
         out.say(
             f"auto is {model.method} here; with data files instead of .gmm files, it compares "

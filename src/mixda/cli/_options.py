@@ -80,6 +80,21 @@ TargetLabels = Annotated[
         help="Labels of some rows of the target: a column of it, or a file of mixda label.",
     ),
 ]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Rows of a domain held in memory (100000); larger domains are sampled and streamed.",
+    ),
+]
+Jobs = Annotated[
+    int | None, typer.Option(metavar="N", help="Number of processes; -1 uses all cores.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://10.0.0.1:8786."),
+]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

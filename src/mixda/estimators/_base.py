@@ -106,6 +106,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     _sizes: list[int | None]  # samples of each source, then of the target, where known
     _weights: list[Array] | None  # of the same, during a fit with sample_weight
     _rows_used: list[int]  # of each source, then of the target, those in memory
+    _streamed = False  # whether mixtures were fitted to more rows than these
     _large: Domains | None = None  # data of any size, during a fit
     _streams: Mapping[int, RowSource] = MappingProxyType({})  # all their rows, encoded
 
@@ -417,7 +418,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
-        self._sizes = []
+        self._sizes, self._rows_used, self._streamed = [], [], False
         self._weights = None
 
     def _summarize(self, sources: list[Source], target: Array) -> None:
@@ -453,7 +454,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         parameters.pop("checkpoint", None)  # a place on this machine
         return {
             "parameters": parameters,
-            "rows_used": list(getattr(self, "_rows_used", [])),
+            "rows_used": self._rows_used,
+            "streamed": self._streamed,
             "versions": {
                 "mixda": __version__,
                 "numpy": np.__version__,

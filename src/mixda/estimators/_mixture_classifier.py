@@ -226,6 +226,7 @@ class MixtureClassifier(MultiSourceClassifier):
         """Continue EM over all rows, where the mixtures were fitted to a sample of them."""
         if not self._streams:
             return sources, target
+        self._streamed = True
         streams = [self._streams[int(k)] for k in self.sources_]
         if len(sources) < len(streams):  # the method pools its sources
             streams = [join_sources(streams)]

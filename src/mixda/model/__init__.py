@@ -10,6 +10,7 @@ from mixda.model._model import novelty_threshold as novelty_threshold
 from mixda.model._outliers import outlier_threshold as outlier_threshold
 from mixda.model._reference import Reference
 from mixda.model._reference import shares_below as shares_below
+from mixda.model._sampling import describe_sampling as describe_sampling
 from mixda.model._trust import Trust
 
 __all__ = [

@@ -25,6 +25,7 @@ def write_report(
     *,
     row_numbers: Any = None,
     n_dropped: int = 0,
+    n_rows: int | None = None,
 ) -> Path:
     """Write a report of `model` as a single, self-contained HTML page.
 
@@ -47,6 +48,8 @@ def write_report(
         Numbers of the rows of `X` in the user's file, from 1; by default 1, 2, ….
     n_dropped : int
         Number of rows of that file that are not in `X` because of missing values.
+    n_rows : int, optional
+        Number of rows of that file, if `X` is only a sample of them.
 
     Returns
     -------
@@ -59,6 +62,6 @@ def write_report(
     >>> write_report(model, "report.html", X, y)  # doctest: +SKIP
     PosixPath('report.html')
     """
-    page = render(collect_facts(model, X, y, row_numbers, n_dropped), title)
+    page = render(collect_facts(model, X, y, row_numbers, n_dropped, n_rows), title)
     write_atomically(path, page.encode("utf-8"))
     return Path(path)

@@ -45,6 +45,7 @@ class Predictions:
     proportions: Array  # predicted, per class
     row_numbers: NDArray[np.intp]  # in the user's data, from 1
     n_dropped: int = 0  # rows of the user's data that are not among the samples
+    n_rows: int | None = None  # of the user's data, if these are a sample
     confusion: Confusion | None = None  # None without labels
 
     def __len__(self) -> int:
@@ -143,6 +144,7 @@ def collect_facts(
     y: Any = None,
     row_numbers: Any = None,
     n_dropped: int = 0,
+    n_rows: int | None = None,
 ) -> Facts:
     """Compute everything that the page shows."""
     if y is not None and X is None:
@@ -157,6 +159,9 @@ def collect_facts(
     if adapted is not None:
         names.append("adapted mixture" if model.dictionary is None else "reconstruction")
     plan, plan_source = _plan(model, sources, target, adapted)
+    predictions = None if X is None else _predict(model, X, y, row_numbers, n_dropped)
+    if predictions is not None and n_rows is not None:
+        predictions = replace(predictions, n_rows=n_rows)
     return Facts(
         model=model,
         classes=tuple(str(name) for name in model.classes),
@@ -170,7 +175,7 @@ def collect_facts(
         plan=plan,
         plan_source=plan_source,
         frames=_frames(model),
-        predictions=None if X is None else _predict(model, X, y, row_numbers, n_dropped),
+        predictions=predictions,
     )
 
 

@@ -92,6 +92,8 @@ def _least_certain(facts: Facts, predictions: Predictions) -> Markup:
     order = predictions.probability.argsort(kind="stable")[:_N_LEAST_CERTAIN]
     rows = [_sample_row(facts, predictions, int(k)) for k in order]
     text = "Inspect these first. Row 1 is the first row of the data."
+    if predictions.n_rows is not None:
+        text += f" This page is about {len(predictions):,} of {predictions.n_rows:,} rows."
     if predictions.n_dropped:
         verb = "was" if predictions.n_dropped == 1 else "were"
         text += f" {plural(predictions.n_dropped, 'row')} with missing values {verb} dropped."

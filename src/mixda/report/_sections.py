@@ -10,6 +10,7 @@ import numpy as np
 
 from mixda._core.validation import Array
 from mixda.mixture import Mixture
+from mixda.model import describe_sampling
 from mixda.report import _charts
 from mixda.report._facts import Facts
 from mixda.report._html import Markup, cut, join, listing, percent, significant, table, tag
@@ -52,7 +53,7 @@ def domains(facts: Facts) -> Markup:
     ]
     if facts.model.dictionary is not None:
         figures.append(_coordinates(facts))
-    return join([_committee(facts), tag("div", *figures, class_="pair")])
+    return join([_committee(facts), _sampling(facts), tag("div", *figures, class_="pair")])
 
 
 def _committee(facts: Facts) -> Markup | None:
@@ -63,6 +64,11 @@ def _committee(facts: Facts) -> Markup | None:
         "Settings. The mixtures on this page are those of a single GMM-DaDiL."
     )
     return tag("p", text)
+
+
+def _sampling(facts: Facts) -> Markup | None:
+    sentence = describe_sampling(facts.model)
+    return None if sentence is None else tag("p", sentence[0].upper() + sentence[1:])
 
 
 def _coordinates(facts: Facts) -> Markup:

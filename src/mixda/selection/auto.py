@@ -372,6 +372,7 @@ class AutoMSDA(MultiSourceClassifier):
         )
         if self._large is not None and self._large.is_thinned:
             self.display_.fit(self._large.thinned(_MAX_DISPLAYED_ROWS))  # and all other rows
+            self._streamed = True
         else:
             codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
             ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])

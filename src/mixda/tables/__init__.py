@@ -14,6 +14,7 @@ from mixda.tables._names import class_names
 from mixda.tables._names import domain_names as domain_names
 from mixda.tables._names import one_kind_of_classes as one_kind_of_classes
 from mixda.tables._parquet import PARQUET_SUFFIXES as PARQUET_SUFFIXES
+from mixda.tables._parquet import combined_row_groups as combined_row_groups
 from mixda.tables._paths import SUFFIXES as SUFFIXES
 from mixda.tables._paths import PathArgument as PathArgument
 from mixda.tables._paths import expand_paths

@@ -59,6 +59,10 @@ class TableFile:
                 for start in range(0, record.num_rows, rows):
                     yield record.slice(start, rows)
 
+    def partitions(self) -> list[TableFile]:
+        """Return parts of the file that can be read independently, in order."""
+        return [self]
+
     def evidence(self, name: str) -> str:
         """Return, in parentheses, why a column is not numeric."""
         invalid = self.first_invalid(name) if self.kinds[name] == "text" else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from mixda._core.errors import MixdaError
 from mixda.tables._file import TableFile, check_column_names, column_kind, pyarrow
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
+_MIN_ROWS_PER_PARTITION = 1 << 16  # smaller neighboring row groups are combined
 
 
 def open_parquet(path: Path) -> TableFile:
@@ -27,14 +28,37 @@ def open_parquet(path: Path) -> TableFile:
     return _ParquetFile(path, kinds, n_rows)
 
 
+def combined_row_groups(path: Path) -> list[tuple[int, ...]]:
+    """Return the row groups of a file, small neighbors together."""
+    with pyarrow().parquet.ParquetFile(str(path), pre_buffer=False) as file:
+        counts = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+    groups: list[tuple[int, ...]] = []
+    pending: list[int] = []
+    for k in range(len(counts)):
+        pending.append(k)
+        if sum(counts[i] for i in pending) >= _MIN_ROWS_PER_PARTITION or k == len(counts) - 1:
+            groups.append(tuple(pending))
+            pending = []
+    return groups
+
+
 @dataclass(frozen=True)
 class _ParquetFile(TableFile):
+    row_groups: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    def partitions(self) -> list[TableFile]:
+        """Return the row groups, small neighbors together."""
+        return [replace(self, row_groups=groups) for groups in combined_row_groups(self.path)]
+
     def _records(
         self, columns: Sequence[str], as_written: Collection[str], rows: int
     ) -> Iterator[Any]:
         pa = pyarrow()
         with pa.parquet.ParquetFile(str(self.path), pre_buffer=False) as file:
-            for record in file.iter_batches(rows, columns=list(columns), use_threads=False):
+            records = file.iter_batches(
+                rows, row_groups=self.row_groups, columns=list(columns), use_threads=False
+            )
+            for record in records:
                 arrays = [
                     self._array(record.column(name), name, name in as_written) for name in columns
                 ]

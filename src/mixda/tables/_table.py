@@ -87,6 +87,8 @@ class Samples:
         Row numbers in the table, from 1. They continue from file to file.
     dropped : dict of str to int
         Number of rows, per file, that were left out because a value is missing.
+    n_usable : int or None
+        Number of usable rows, if only every k-th of them was kept; else None.
     """
 
     X: Array
@@ -95,6 +97,7 @@ class Samples:
     feature_names: tuple[str, ...]
     rows: NDArray[np.intp]
     dropped: dict[str, int]
+    n_usable: int | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,13 @@ class Table:
         counts = [file.n_rows for file in self.table_files]
         return None if None in counts else sum(n for n in counts if n is not None)
 
+    def partitions(self) -> list[Table]:
+        """Return the row groups of parquet files and other files as tables of their own.
+
+        Small neighboring row groups are combined.
+        """
+        return [Table((part,)) for file in self.table_files for part in file.partitions()]
+
     def features(
         self,
         chosen: Sequence[str] | None = None,
@@ -247,6 +257,7 @@ class Table:
         rows: int = _ROWS_PER_BATCH,
         *,
         encoding: Columns | None = None,
+        max_rows: int | None = None,
     ) -> Samples:
         """Read all rows into arrays.
 
@@ -270,6 +281,9 @@ class Table:
             Number of rows read at a time.
         encoding : Columns, optional
             Encode these columns, instead of `features`.
+        max_rows : int, optional
+            Keep every k-th usable row only, with the smallest power of two k for which these are
+            at most `max_rows`.
 
         Returns
         -------
@@ -287,6 +301,7 @@ class Table:
         columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extra}
         row_numbers: list[NDArray[np.intp]] = []
         n_read, dropped = 0, dict.fromkeys(map(str, self.files), 0)
+        n_usable, n_kept, step = 0, 0, 1
         requested = list(dict.fromkeys([*names, *extra]))
         for batch in self.batches(requested, rows, as_written=[*extra, *text]):
             X, values = batch.encoded(encoding), {name: batch.values(name) for name in extra}
@@ -302,12 +317,18 @@ class Table:
             if incomplete.any() and missing == "error":
                 _raise_for_missing(batch, int(incomplete.argmax()), encoding, unusable, values)
             dropped[str(batch.file)] += int(incomplete.sum())
-            used = wanted & ~incomplete
-            row_numbers.append(n_read + 1 + np.flatnonzero(used))
-            n_read += len(X)
-            matrices.append(X if used.all() else X[used])
+            used = np.flatnonzero(wanted & ~incomplete)
+            kept = used[-n_usable % step :: step]
+            row_numbers.append(n_read + 1 + kept)
+            n_read, n_usable, n_kept = n_read + len(X), n_usable + len(used), n_kept + len(kept)
+            matrices.append(X if len(kept) == len(X) else X[kept])
             for name in extra:
-                columns[name].append(values[name][used])
+                columns[name].append(values[name][kept])
+            while max_rows is not None and n_kept > max_rows:
+                held: tuple[list[Any], ...] = (matrices, row_numbers, *columns.values())
+                for parts in held:
+                    parts[:] = [np.concatenate(parts)[::2].copy()]
+                n_kept, step = len(row_numbers[0]), 2 * step
         if not sum(len(X) for X in matrices):
             raise MixdaError(
                 f"{self.files[0]}: no row has values in all required columns; fill them in, or "
@@ -320,6 +341,7 @@ class Table:
             encoding.feature_names,
             np.concatenate(row_numbers),
             {file: n for file, n in dropped.items() if n},
+            n_usable if step > 1 else None,
         )
 
     def distinct(self, column: str) -> list[str]:

@@ -6,6 +6,7 @@ comes as a ``.gmm`` file, it is ``estimator.fit_mixtures``: the same code, enter
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_choice, check_positive_int, check_random_state
+from mixda.chunks import Domains, RowSource, from_arrays, running_on
+from mixda.em import refine_mixture
 from mixda.estimators import COMMANDS
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture, smallest_component
 from mixda.model import AdaptedModel
@@ -46,6 +49,9 @@ def adapt_files(
     scale: str | None = "auto",
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
+    max_rows: int | None = None,
+    n_jobs: int | None = None,
+    client: Any = None,
     checkpoint: PathArgument | None = None,
     verbose: bool = False,
 ) -> AdaptedModel:
@@ -100,6 +106,13 @@ def adapt_files(
         Other parameters of the estimator.
     seed : int
         `random_state` of the estimator.
+    max_rows : int, optional
+        Most rows of each domain that are held in memory, see `mixda.chunks.Domains`. Mixtures of
+        larger domains are fitted to all their rows, which are read once per iteration; everything
+        else uses a stratified sample of this size.
+    n_jobs, client
+        Where the rows of larger domains are read, see `mixda.fit_mixture`. On a Dask cluster,
+        the members of "auto" are fitted there as well.
     checkpoint : path, optional
         Folder for intermediate results, so that the same call can resume after an interruption.
         Used by the methods over mixtures and by "auto". Delete it when the model is saved.
@@ -135,6 +148,7 @@ def adapt_files(
         columns,
         drop,
         missing,
+        None if max_rows is None else check_positive_int(max_rows, "max_rows"),
         ordinal or {},
         rename_labels or {},
         target_labels,
@@ -161,16 +175,30 @@ def adapt_files(
     )
     if inputs.target_labels is not None:
         _use_target_labels(estimator, method)
+        if inputs.is_large:
+            raise MixdaError(
+                "target_labels (--target-labels) needs all rows in memory, but a source has more "
+                "than max_rows (--max-rows); raise it, or leave the labels out."
+            )
     if checks is not None:
         warn_about(checks)
-    names = _fit_mixtures(estimator, inputs) if inputs.mixtures else _fit(estimator, inputs)
+    with running_on(client) as where:
+        data = _domains(inputs, max_rows, n_jobs, where, verbose)
+        if inputs.mixtures:
+            names = _fit_mixtures(estimator, inputs, data)
+        elif data is not None:
+            names = _fit_large(estimator, data)
+        else:
+            names = _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
     if not allow_exposed_rows and hasattr(estimator, "min_component_rows"):
         _check_exposed(model, min_component_rows)
     if names is not None:
         model = replace(model, feature_names=tuple(names))
-    if not isinstance(inputs.target, Mixture):
+    if isinstance(inputs.target, Samples):
         model = model.with_reference(inputs.target.X)
+    elif data is not None and not isinstance(inputs.target, Mixture):
+        model = model.with_reference(data.samples[-1].X)
     return replace(
         model,
         columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,
@@ -217,11 +245,41 @@ def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
     return samples[0].feature_names
 
 
-def _fit_mixtures(estimator: Any, inputs: Inputs) -> tuple[str, ...] | None:
+def _domains(
+    inputs: Inputs, max_rows: int | None, n_jobs: int | None, client: Any, verbose: bool
+) -> Domains | None:
+    """Return all domains that are not mixtures as sources of any size; None if all are small."""
+    if not inputs.is_large:
+        return None
+    rows: dict[int, RowSource] = {}
+    for key, domain in [*enumerate(inputs.sources.values()), (-1, inputs.target)]:
+        if isinstance(domain, Samples):
+            source = replace(from_arrays(domain.X, domain.y), text_labels=True)
+            rows[key] = replace(source, feature_names=domain.feature_names)
+        elif isinstance(domain, RowSource):
+            rows[key] = domain
+    return Domains(rows, max_rows, n_jobs, client, verbose)
+
+
+def _fit_large(estimator: Any, data: Domains) -> tuple[str, ...] | None:
+    """Fit the estimator to data of any size; return the feature names."""
+    _note_left_out(data)
+    estimator.fit(data)
+    return data.feature_names
+
+
+def _note_left_out(data: Domains) -> None:
+    """Say how many rows were left out because a value is missing."""
+    n_left_out = sum(sample.n_left_out for sample in data.samples.values())
+    if n_left_out:
+        warnings.warn(f"rows left out because a value is missing: {n_left_out:,}.", stacklevel=3)
+
+
+def _fit_mixtures(estimator: Any, inputs: Inputs, data: Domains | None) -> tuple[str, ...] | None:
     """Fit the estimator to mixtures, those given and those of data; return the feature names."""
     sources = [
-        domain if isinstance(domain, Mixture) else _summarize(estimator, name, domain)
-        for name, domain in inputs.sources.items()
+        domain if isinstance(domain, Mixture) else _summarize(estimator, name, domain, key, data)
+        for key, (name, domain) in enumerate(inputs.sources.items())
     ]
     for name, mixture in zip(inputs.sources, sources, strict=True):
         if mixture.classes is None:
@@ -233,14 +291,34 @@ def _fit_mixtures(estimator: Any, inputs: Inputs) -> tuple[str, ...] | None:
     sources = [replace(m, classes=names) for m, names in zip(sources, classes, strict=True)]
     target = inputs.target
     if not isinstance(target, Mixture):
-        target = _summarize(estimator, inputs.target_name, target, sources)
+        target = _summarize(estimator, inputs.target_name, target, -1, data, sources)
     estimator.fit_mixtures(sources, target)
     return sources[0].feature_names
 
 
 def _summarize(
-    estimator: Any, name: str, samples: Samples, sources: Sequence[Mixture] = ()
+    estimator: Any,
+    name: str,
+    domain: Samples | RowSource,
+    key: int,
+    data: Domains | None,
+    sources: Sequence[Mixture] = (),
 ) -> Mixture:
+    """Return the mixture of a domain; that of a sample is refined over all rows."""
+    samples: Any = domain if isinstance(domain, Samples) or data is None else data.samples[key]
     mixture: Mixture = estimator.domain_mixture(samples.X, samples.y, sources)
-    info = {**mixture.info, "name": name}
-    return replace(mixture, feature_names=samples.feature_names, info=info)
+    if data is not None and data.samples[key].is_thinned:
+        refined = refine_mixture(
+            estimator.checkpoint,
+            data.stream(key),
+            mixture,
+            digest=data.samples[key].digest,
+            min_component_rows=estimator.min_component_rows,
+            allow_exposed_rows=True,
+            verbose=estimator.verbose,
+            n_jobs=data.n_jobs,
+            client=data.client,
+        )
+        classes = mixture.classes
+        mixture = replace(refined, classes=classes, info={**mixture.info, **refined.info})
+    return replace(mixture, feature_names=domain.feature_names, info={**mixture.info, "name": name})

@@ -7,7 +7,7 @@ from typing import Any
 
 from mixda.checks import read_findings
 from mixda.mixture import Mixture, smallest_component
-from mixda.model import AdaptedModel, load
+from mixda.model import AdaptedModel, describe_sampling, load
 from mixda.tables import open_table
 from mixda.transport import mw2
 
@@ -55,6 +55,7 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
         "features": list(model.feature_names),
         "left out": settings.get("left_out") or None,
         "checks": [vars(finding) for finding in read_findings(settings.get("checks"))] or None,
+        "sampling": describe_sampling(model),
         "trust": None if model.trust is None else model.trust.sentence(),
         "estimate": None if model.trust is None else model.trust.numbers(),
         "created": settings.get("created"),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.text import suggestion
 from mixda.checks import CheckReport, Frame, Request, examine, read_frames
+from mixda.chunks import RowSource, default_max_rows, from_files, map_rows, select_domains
 from mixda.mixture import Mixture
 from mixda.tables import (
     Columns,
@@ -30,8 +31,10 @@ from mixda.tables import (
     expand_paths,
     open_table,
 )
-from mixda.workflow._labels import LabelColumns, rename_classes
+from mixda.workflow._labels import LabelColumns, RenamedClasses, rename_classes
 from mixda.workflow._target_labels import read_target_labels
+
+_MAX_CELL_BYTES = 8  # of a csv file whose rows are not counted
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Reading:
     columns: Sequence[str] | None = None
     drop: Collection[str] = ()
     missing: str = "mixture"
+    max_rows: int | None = None  # of a domain in memory
     ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     target_labels: str | None = None
@@ -57,9 +61,9 @@ class Reading:
 class Inputs:
     """Labeled sources by name, the unlabeled target, and how columns became features."""
 
-    sources: dict[str, Samples | Mixture]
+    sources: dict[str, Samples | Mixture | RowSource]
     target_name: str
-    target: Samples | Mixture
+    target: Samples | Mixture | RowSource
     encoding: Columns | None = None
     target_labels: NDArray[Any] | None = None  # text, None where there is none
 
@@ -68,6 +72,11 @@ class Inputs:
         """Names of the domains that are given as mixtures."""
         domains = {**self.sources, self.target_name: self.target}
         return [name for name, value in domains.items() if isinstance(value, Mixture)]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the rows of some domain stay in their files."""
+        return any(isinstance(v, RowSource) for v in (*self.sources.values(), self.target))
 
 
 @dataclass(frozen=True)
@@ -139,11 +148,20 @@ def check_inputs(
 
 
 def read_inputs(opened: Opened, encoding: Columns | None, reading: Reading) -> Inputs:
-    """Read every domain. Classes of the target are read only if `target_labels` names them."""
+    """Read every domain that fits in memory.
+
+    Classes of the target are read only if `target_labels` names them.
+    """
+    if reading.max_rows is None and encoding is not None:
+        n_domains = 1 + sum(len(names) for names in opened.names_within.values())
+        n_domains = max(n_domains, 1 + len(opened.sources))
+        most = default_max_rows(len(encoding.feature_names), n_domains)
+        reading = replace(reading, max_rows=most)
     domains, tables = _read_sources(opened.sources, opened.names_within, encoding, reading)
     unlabeled = replace(reading, label=LabelColumns())
+    goal: Samples | Mixture | RowSource
     if opened.holder is not None:
-        goal: Samples | Mixture = _read(opened.holder, encoding, unlabeled, [str(opened.target)])
+        goal = _read(opened.holder, encoding, unlabeled, [str(opened.target)])
     elif isinstance(opened.target_file, Table):
         goal = _read(opened.target_file, encoding, replace(unlabeled, domain=None), None)
     elif opened.target_file is not None:
@@ -163,7 +181,7 @@ def read_inputs(opened: Opened, encoding: Columns | None, reading: Reading) -> I
 
 
 def _target_labels(
-    opened: Opened, target: Samples | Mixture, reading: Reading
+    opened: Opened, target: Samples | Mixture | RowSource, reading: Reading
 ) -> NDArray[Any] | None:
     """Return the labels that the user has for some rows of the target."""
     if reading.target_labels is None:
@@ -173,6 +191,11 @@ def _target_labels(
         raise MixdaError(
             f"target_labels (--target-labels) needs the rows of the target, but "
             f"{opened.target_name!r} is a mixture; give its data file."
+        )
+    if isinstance(target, RowSource):
+        raise MixdaError(
+            "target_labels (--target-labels) needs all rows in memory, but the target has more "
+            f"than max_rows={reading.max_rows} (--max-rows); raise it, or leave the labels out."
         )
     labels = read_target_labels(reading.target_labels, table, target.rows)
     if all(label is None for label in labels):
@@ -254,19 +277,27 @@ def _read_sources(
     names_within: Mapping[str, list[str]],
     encoding: Columns | None,
     reading: Reading,
-) -> tuple[dict[str, Samples | Mixture], list[Samples]]:
-    """Return the sources by name, and the tables that were read."""
-    domains: dict[str, Samples | Mixture] = {}
+) -> tuple[dict[str, Samples | Mixture | RowSource], list[Samples]]:
+    """Return the sources by name, and the tables that were read into memory."""
+    domains: dict[str, Samples | Mixture | RowSource] = {}
     tables: list[Samples] = []
     for name, value in opened.items():
         if isinstance(value, Mixture):
             _add(domains, name, value)
             continue
         parts = names_within.get(name)
-        if parts != []:
-            tables.append(_read_source(value, encoding, reading, parts))
-            for part_name, part in split_domains(tables[-1], name).items():
+        if parts == []:
+            continue
+        table = _read_source(value, encoding, reading, parts)
+        if isinstance(table, Samples):
+            tables.append(table)
+            for part_name, part in split_domains(table, name).items():
                 _add(domains, part_name, part)
+        elif parts is None:
+            _add(domains, name, table)
+        else:
+            for part_name in parts:
+                _add(domains, part_name, select_domains(table, [part_name], labeled=True))
     if not domains:
         raise MixdaError("there is no source besides the target; give at least one.")
     return domains, tables
@@ -379,9 +410,12 @@ def _read_source(
     encoding: Columns | None,
     reading: Reading,
     domains: Collection[str] | None,
-) -> Samples:
+) -> Samples | RowSource:
     _label_of(table, reading)
-    return rename_classes(_read(table, encoding, reading, domains), reading.rename)
+    read = _read(table, encoding, reading, domains)
+    if isinstance(read, RowSource):
+        return map_rows(read, RenamedClasses(reading.rename)) if reading.rename else read
+    return rename_classes(read, reading.rename)
 
 
 def _read(
@@ -389,17 +423,37 @@ def _read(
     encoding: Columns | None,
     reading: Reading,
     domains: Collection[str] | None,
-) -> Samples:
+) -> Samples | RowSource:
+    """Read a table, or return it as a source if it has too many rows to be held in memory."""
     absent = [] if encoding is None else [n for n in encoding.names if n not in table.columns]
     if absent:
         raise MixdaError(
             f"{table.files[0]} has no column {absent[0]!r}, which is a feature of the other "
             "domains; add it, or leave it out of all of them (drop, --drop)."
         )
+    label = reading.label.of(table)
+    if encoding is not None and _is_large(table, reading.max_rows):
+        source = from_files(
+            table, label, reading.domain, missing=reading.missing, encoding=encoding
+        )
+        if label is None and domains is not None:
+            return select_domains(source, domains, labeled=False)
+        return source
     return table.read(
-        label=reading.label.of(table),
+        label=label,
         domain=reading.domain,
         missing=reading.missing,
         domains=domains,
         encoding=encoding,
+    )
+
+
+def _is_large(table: Table, max_rows: int | None) -> bool:
+    """Return whether a table may have more rows than are held in memory."""
+    if max_rows is None:
+        return False
+    if table.n_rows is not None:
+        return table.n_rows > max_rows
+    return sum(file.stat().st_size for file in table.files) > _MAX_CELL_BYTES * max_rows * len(
+        table.columns
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mixda._core.errors import MixdaError
+from mixda.chunks import EncodedColumn, RowBlock
 from mixda.tables import Samples, Table, class_names
 
 
@@ -64,6 +65,20 @@ def rename_classes(samples: Samples, names: Mapping[str, str]) -> Samples:
         return samples
     renamed = [names.get(str(name), str(name)) for name in samples.y.tolist()]
     return replace(samples, y=class_names(np.array(renamed, dtype=object)))
+
+
+@dataclass(frozen=True)
+class RenamedClasses:
+    """Renames classes block by block."""
+
+    names: Mapping[str, str]
+
+    def __call__(self, block: RowBlock) -> RowBlock:
+        """Return the block with some classes renamed."""
+        if block.label is None:
+            return block
+        renamed = [self.names.get(str(name), str(name)) for name in block.label.names]
+        return replace(block, label=EncodedColumn(renamed, block.label.codes))
 
 
 def _split(value: str) -> tuple[str | None, str]:

@@ -45,4 +45,5 @@ def report_file(
         samples.y,
         row_numbers=samples.rows,
         n_dropped=sum(samples.dropped.values()),
+        n_rows=samples.n_usable,
     )

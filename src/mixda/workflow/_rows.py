@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
+from mixda.chunks import default_max_rows
 from mixda.model import AdaptedModel
 from mixda.tables import Columns, PathArgument, Samples, note_dropped, open_table
 
@@ -14,11 +16,20 @@ def read_rows(model: AdaptedModel, paths: Paths, label: str | None = None) -> Sa
     """Return the rows of files with the features of a model.
 
     Missing values stay NaN if the model can handle them; else these rows are left out, with a
-    note. With `label`, rows without a class are left out as well.
+    note. With `label`, rows without a class are left out as well. Of a table that does not fit in
+    memory, every k-th row is used, with a note.
     """
     missing = "mixture" if model.accepts_gaps else "drop"
-    samples = open_table(paths).read(label=label, missing=missing, encoding=encoding_of(model))
+    encoding = encoding_of(model)
+    most = default_max_rows(len(encoding.feature_names), 1)
+    samples = open_table(paths).read(label=label, missing=missing, encoding=encoding, max_rows=most)
     note_dropped(samples.dropped)
+    if samples.n_usable is not None:
+        warnings.warn(
+            f"only {len(samples.X):,} of {samples.n_usable:,} rows are used, evenly spread over "
+            "the data.",
+            stacklevel=3,
+        )
     return samples
 
 
