@@ -8,7 +8,24 @@ from types import TracebackType
 
 _SECONDS_BETWEEN_LINES = 15.0
 
-_last_line = [time.monotonic()]  # of this process: short steps in sequence share the clock
+
+class LineClock:
+    """Prints a line now and then, where standard error is not a terminal.
+
+    Short steps in sequence share the clock of the process.
+    """
+
+    _last = time.monotonic()
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+
+    def write(self, line: str) -> None:
+        """Print the line if the last one is old enough."""
+        now = time.monotonic()
+        if self._enabled and now - LineClock._last > _SECONDS_BETWEEN_LINES:
+            LineClock._last = now
+            print(f"mixda: {line.rstrip()}", file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -26,7 +43,7 @@ class Progress:
     def __init__(self, total: int, what: str, verbose: bool) -> None:
         self._total, self._what = total, what
         self._shown = verbose and sys.stderr.isatty()
-        self._lines = verbose and not self._shown
+        self._lines = LineClock(verbose and not self._shown)
         self._last = 0.0
 
     def __enter__(self) -> Progress:
@@ -35,11 +52,7 @@ class Progress:
     def update(self, done: int, note: str = "") -> None:
         """Show that `done` units of the total are done."""
         now = time.monotonic()
-        if self._lines and now - _last_line[0] > _SECONDS_BETWEEN_LINES:
-            _last_line[0] = now
-            note = f" {note}" if note else ""
-            sys.stderr.write(f"mixda: {self._what} {done}/{self._total}{note}\n")
-            sys.stderr.flush()
+        self._lines.write(f"{self._what} {done}/{self._total} {note}")
         if not self._shown or (now - self._last < 0.1 and done < self._total):
             return
         self._last = now

@@ -365,7 +365,12 @@ def predict(
     data: Data,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Output file, .csv or .parquet."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|FOLDER",
+            help="Output file (.csv, .parquet), or a folder: one parquet file per partition.",
+        ),
     ],
     keep: Annotated[
         list[str] | None,
@@ -386,13 +391,16 @@ def predict(
         bool,
         typer.Option("--safe-csv", help="Put ' before text that spreadsheets run as a formula."),
     ] = False,
+    n_jobs: Jobs = None,
+    scheduler: Scheduler = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Classify rows: label, confidence, probabilities, and a flag for outliers.
 
     Columns are matched by name; others are ignored. Rows with a missing value get a note. Files
-    may be larger than memory.
+    may be larger than memory. An interrupted prediction into a folder resumes if the same command
+    is run again; --n-jobs and --scheduler need a folder.
     """
     from mixda._core.text import plural
     from mixda.model import AdaptedModel
@@ -409,6 +417,8 @@ def predict(
             missing=missing,
             rows=rows,
             safe_csv=safe_csv,
+            n_jobs=n_jobs,
+            client=scheduler,
             on_rows=update,
         )
     total = max(done.rows - done.missing, 1)

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRe
 from rich.table import Table
 from rich.text import Text
 
+from mixda._core.progress import LineClock
 from mixda._core.text import printable
 
 
@@ -73,7 +74,7 @@ class Output:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        """Show rows done and rows per second on a terminal, after two seconds."""
+        """Show rows done and rows per second after two seconds; not on a terminal, now and then."""
         console = Console(stderr=True)
         bar = Progress(
             SpinnerColumn(),
@@ -86,6 +87,7 @@ class Output:
             disable=not (self.shown and console.is_terminal),
         )
         start = time.monotonic()
+        lines = LineClock(self.shown and not console.is_terminal)
         task = bar.add_task(what, total=None, speed="")
 
         def update(done: int, total: int | None) -> None:
@@ -94,6 +96,8 @@ class Output:
                 bar.start()
             speed = f"{done:,} rows, {done / max(seconds, 1e-9):,.0f} rows/s"
             bar.update(task, completed=done, total=total, speed=speed)
+            of_total = "" if total is None else f" of {total:,}"
+            lines.write(f"{what}: {done:,}{of_total} rows, {done / max(seconds, 1e-9):,.0f} rows/s")
 
         try:
             yield update

@@ -26,6 +26,8 @@ from mixda.workflow._inputs import Inputs, Reading, check_inputs, open_inputs, r
 from mixda.workflow._labels import LabelColumns
 from mixda.workflow._methods import make_estimator
 
+_MAX_REFERENCE_ROWS = 20_000  # of a target that does not fit in memory
+
 
 def adapt_files(
     sources: Sequence[PathArgument],
@@ -198,7 +200,7 @@ def adapt_files(
     if isinstance(inputs.target, Samples):
         model = model.with_reference(inputs.target.X)
     elif data is not None and not isinstance(inputs.target, Mixture):
-        model = model.with_reference(data.samples[-1].X)
+        model = model.with_reference(data.samples[-1].thinned(_MAX_REFERENCE_ROWS).X)
     return replace(
         model,
         columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,

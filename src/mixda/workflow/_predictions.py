@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import LARGEST, Array, check_choice
 from mixda.model import AdaptedModel
-from mixda.tables import PathArgument, check_writable, open_table, write_table
+from mixda.tables import PathArgument, Table, check_writable, open_table, write_table
+from mixda.workflow._prediction_folder import is_folder, predict_folder
 from mixda.workflow._rows import encoding_of
 
 
@@ -41,6 +42,13 @@ class Prediction:
     counts: dict[str, int]
     gaps: int = 0
 
+    @classmethod
+    def of(cls, model: AdaptedModel, tally: NDArray[np.int64]) -> Prediction:
+        """Return the summary of counts of rows, missing, outliers, gaps, and each class."""
+        counts = dict(zip(map(str, model.classes), tally[4:].tolist(), strict=True))
+        n_rows, n_missing, n_outliers, n_gaps = tally[:4].tolist()
+        return cls(n_rows, n_missing, n_outliers, counts, n_gaps)
+
 
 def predict_file(
     model: AdaptedModel,
@@ -51,9 +59,11 @@ def predict_file(
     missing: str = "mixture",
     rows: int = 65_536,
     safe_csv: bool = False,
+    n_jobs: int | None = None,
+    client: Any = None,
     on_rows: Callable[[int, int | None], None] | None = None,
 ) -> Prediction:
-    """Classify the rows of a table, batch by batch, and write a csv or parquet file.
+    """Classify the rows of a table, batch by batch; write a csv or parquet file, or a folder.
 
     Parameters
     ----------
@@ -61,9 +71,12 @@ def predict_file(
     paths : path, pattern, folder, or a sequence of these
         Columns are matched by name. Their order does not matter, and others are ignored.
     output : path
-        Its columns are those of `keep`, ``label``, ``confidence`` (the largest probability),
-        ``far`` (whether the row is an outlier), ``note`` and ``p_<class>``. Rows with a missing
-        feature have a note.
+        A file that ends in ``.csv`` or ``.parquet``, or a folder, which gets one parquet file for
+        each partition of the table: a row group of a parquet file (small ones together), or a
+        whole file. Each is written atomically. The same call after an interruption writes only
+        those that are not there. The columns are those of `keep`, ``label``, ``confidence`` (the
+        largest probability), ``far`` (whether the row is an outlier), ``note`` and ``p_<class>``.
+        Rows with a missing feature have a note.
     keep : sequence of str
         Columns to copy.
     missing : {"mixture", "drop"}
@@ -75,6 +88,9 @@ def predict_file(
     safe_csv : bool
         In a csv file, put an apostrophe before text that a spreadsheet would run as a formula: text
         that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not a number.
+    n_jobs, client
+        Where partitions are predicted, if the output is a folder: in joblib processes, or on a
+        Dask cluster (a client or the address of its scheduler). Default: in threads.
     on_rows : callable, optional
         Called after each batch with the number of rows done and the total, if known.
 
@@ -82,37 +98,68 @@ def predict_file(
     -------
     Prediction
     """
-    check_choice(missing, "missing", ("mixture", "drop"))
-    output = Path(output)
-    check_writable(output)
+    predictor = RowPredictor.checked(model, keep, missing, rows)
     table = open_table(paths)
+    table.check_encoding(encoding_of(model))
+    output = Path(output)
+    if is_folder(output):
+        where = {"n_jobs": n_jobs, "client": client, "on_rows": on_rows}
+        return Prediction.of(model, predict_folder(predictor, table, output, **where))
+    if n_jobs is not None or client is not None:
+        raise MixdaError(
+            f"n_jobs and client (--n-jobs, --scheduler) need a folder as output, not the file "
+            f"{output}; give a name without a suffix."
+        )
+    check_writable(output)
     if any(file.resolve() == output.resolve() for file in table.files):
         raise MixdaError(f"{output} is the file to predict; choose another name for the output.")
-    encoding = encoding_of(model)
-    table.check_encoding(encoding)
-    features, text = encoding.names, encoding.text_names
-    _check_kept(keep, _output_columns(model))
-    keep = list(dict.fromkeys(keep))
-    reread = any(name in features for name in keep)  # once as numbers, once as written
-    accepts_gaps = missing == "mixture" and model.accepts_gaps
-    tally = np.zeros(4 + len(model.classes), dtype=int)  # rows, missing, outliers, gaps, classes
+    tally = predictor.empty_tally()
 
     def records() -> Iterator[Any]:
-        copies = table.batches(keep, rows, as_written=keep)
-        copied = [] if reread else keep
-        for batch in table.batches([*features, *copied], rows, as_written=[*copied, *text]):
-            written = next(copies) if reread else batch
-            kept = {name: written.record.column(name) for name in keep}
-            record, counts = _predicted_rows(model, batch.encoded(encoding), kept, accepts_gaps)
+        for record, counts in predictor.batches(table):
             yield without_formulas(record) if safe_csv and output.suffix == ".csv" else record
             tally[:] += counts
             if on_rows is not None:
                 on_rows(int(tally[0]), table.n_rows)
 
     write_table(output, records())
-    counts = dict(zip(map(str, model.classes), tally[4:].tolist(), strict=True))
-    n_rows, n_missing, n_outliers, n_gaps = tally[:4].tolist()
-    return Prediction(n_rows, n_missing, n_outliers, counts, n_gaps)
+    return Prediction.of(model, tally)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPredictor:
+    """What to predict of each batch of a table."""
+
+    model: AdaptedModel
+    keep: tuple[str, ...]
+    accepts_gaps: bool
+    rows: int
+
+    @classmethod
+    def checked(
+        cls, model: AdaptedModel, keep: Sequence[str], missing: str, rows: int
+    ) -> RowPredictor:
+        """Check the options of `predict_file`."""
+        check_choice(missing, "missing", ("mixture", "drop"))
+        _check_kept(keep, _output_columns(model))
+        accepts_gaps = missing == "mixture" and model.accepts_gaps
+        return cls(model, tuple(dict.fromkeys(keep)), accepts_gaps, rows)
+
+    def empty_tally(self) -> NDArray[np.int64]:
+        """Return zero rows, missing, outliers, gaps, and rows of each class."""
+        return np.zeros(4 + len(self.model.classes), dtype=np.int64)
+
+    def batches(self, table: Table) -> Iterator[tuple[dict[str, Any], NDArray[np.int64]]]:
+        """Yield the rows to write for each batch, and their counts."""
+        encoding = encoding_of(self.model)
+        features, text, keep = encoding.names, encoding.text_names, list(self.keep)
+        reread = any(name in features for name in keep)  # once as numbers, once as written
+        copies = table.batches(keep, self.rows, as_written=keep)
+        copied = [] if reread else keep
+        for batch in table.batches([*features, *copied], self.rows, as_written=[*copied, *text]):
+            written = next(copies) if reread else batch
+            kept = {name: written.record.column(name) for name in keep}
+            yield _predicted_rows(self.model, batch.encoded(encoding), kept, self.accepts_gaps)
 
 
 def _output_columns(model: AdaptedModel) -> list[str]:
