@@ -2,11 +2,14 @@
 
 Run ``python docs/make_tables.py out/cwru out/tep …``. It writes docs/tables/cwru.rst, … and, for
 datasets with published results, docs/tables/cwru-compared.rst, ….
+``python docs/make_tables.py --ranks cwru digits4 …`` ranks the methods over the written tables.
 """
 
 import re
 import sys
 from pathlib import Path
+
+import numpy as np
 
 from mixda import benchmark
 
@@ -14,6 +17,9 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--ranks"]:
+        print_ranks(sys.argv[2:])
+        return
     for folder in map(Path, sys.argv[1:]):
         write(folder.name, benchmark.table(folder))
         try:
@@ -43,6 +49,34 @@ def to_rst(markdown: str) -> str:
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
             lines += [f"   {'* -' if i == 0 else '  -'} {c}" for i, c in enumerate(cells)]
     return "\n".join(lines) + "\n"
+
+
+def print_ranks(names: list[str]) -> None:
+    """Print the average ranks of the methods that have a result on each target of the tables."""
+    tables = [read_means(HERE / "tables" / f"{name}.rst") for name in names]
+    methods = [method for method in tables[0] if all(method in table for table in tables)]
+    accuracies = np.column_stack([np.hstack([t[method] for t in tables]) for method in methods])
+    ranking = benchmark.rank_accuracies(methods, accuracies)
+    print(f"{ranking.n_targets} targets, critical difference {ranking.critical_difference:.2f}")
+    for i in np.argsort(ranking.ranks):
+        print(f"{ranking.ranks[i]:5.2f}  {methods[i]}")
+
+
+def read_means(path: Path) -> dict[str, list[float]]:
+    """Read the accuracies per target of the ranked methods from a written table."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line[5:7] == "- "]
+    rows: list[list[str]] = []
+    for line in lines:
+        if line.startswith("   * - "):
+            rows.append([])
+        rows[-1].append(line[7:])
+    n_targets = rows[0].index("average") - 1
+    means = {}
+    for name, *cells in rows[1:]:
+        found = [re.search(r"\d+\.\d+", cell) for cell in cells[:n_targets]]
+        if all(found) and not name.endswith(("(oracle)", "(MAP)")):
+            means[name] = [float(number.group()) for number in found if number]
+    return means
 
 
 if __name__ == "__main__":

@@ -29,10 +29,11 @@ from mixda.estimators import DomainEncoder
 Codes = NDArray[np.int64]
 
 FEATURES = (
-    *("raw", "standardized", "standardized-domain", "mlp", "standardized-mlp"),
+    *("raw", "standardized", "standardized-domain"),
+    *("mlp", "standardized-mlp", "standardized-domain-mlp"),
     *("statistics", "statistics-mlp", "fcn"),
 )
-BACKBONES = ("mlp", "standardized-mlp", "statistics-mlp", "fcn")  # trained anew for each seed
+BACKBONES = tuple(kind for kind in FEATURES if kind.endswith(("mlp", "fcn")))  # one per seed
 _OF_SERIES = ("statistics", "statistics-mlp", "fcn")
 N_BANDS = 6  # of the spectrum in "statistics", of equal width in octaves
 # Chosen by the accuracy on a held-out run of the sources of TEP mode 1 (0.69). More epochs or a
@@ -82,13 +83,13 @@ def make_features(
     target : str
     features : str
         One of `FEATURES`. "raw": unchanged. "standardized": by the moments of the sources.
-        "standardized-domain": each domain by its own moments. "mlp", "standardized-mlp": the last
-        hidden layer of a network trained on the sources, on raw or standardized samples. For time
-        series (variables, steps), which are standardized per domain: "statistics", the mean, the
-        logarithm of the standard deviation and the logarithmic power in frequency bands of each
-        variable; "statistics-mlp", the last hidden layer of a network on them; "fcn", that of a
-        convolutional network (requires torch). Standardization per domain includes the held-out
-        fold of the target, but no labels.
+        "standardized-domain": each domain by its own moments. "mlp", "standardized-mlp",
+        "standardized-domain-mlp": the last hidden layer of a network on these, trained on the
+        sources. For time series (variables, steps), which are standardized per domain:
+        "statistics", the mean, the logarithm of the standard deviation and the logarithmic power
+        in frequency bands of each variable; "statistics-mlp", the last hidden layer of a network on
+        them; "fcn", that of a convolutional network (requires torch). Standardization per domain
+        includes the held-out fold of the target, but no labels.
     seed : int
         Of the backbone, if there is one.
 
@@ -196,7 +197,8 @@ def _encode(
         scale: str | None = "domain"
         X = series_statistics(_series(data, ids))
     else:
-        scale = {"raw": None, "mlp": None, "standardized-domain": "domain"}.get(features, "sources")
+        scale = None if features in ("raw", "mlp") else "sources"
+        scale = "domain" if features.startswith("standardized-domain") else scale
         X = np.array(data.X)
     encoder = DomainEncoder(scale, "mlp" if features in BACKBONES else None, seed)
     Z = encoder.fit_transform(X, y[source], ids)

@@ -102,8 +102,9 @@ def run_suite(
     Each domain in turn serves as the target. Its rows are split once into five folds, by runs or
     stretches of time where the data have them, never by labels. With seed s, a method gets all
     sources and four unlabeled folds of the target, and is scored on the fifth, fold s mod 5.
-    Features are computed once per target from its sources, the same for all methods; mlp and fcn
-    train a network on them. Each cell is a file in OUT/cells. The exit code is 3 if cells failed.
+    Features are computed once per target, the same for all methods; those that end in mlp, and
+    fcn, train a network on the sources, once per seed. Each cell is a file in OUT/cells. The exit
+    code is 3 if cells failed.
     """
     summary = benchmark.run(
         suite,

@@ -101,9 +101,9 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
     Parameters
     ----------
     architecture : {"mlp", "fcn"} or torch.nn.Module
-        `MLPBackbone` (256 features, used for CWRU in the paper), `FCNBackbone` (128 features, for
-        multivariate time series such as TEP), or any network from inputs to rows of features. A
-        copy is trained, starting from its weights.
+        `MLPBackbone` (256 features), `FCNBackbone` (128 features, for multivariate time series),
+        or any network from inputs to rows of features. A copy is trained, starting from its
+        weights.
     input_shape : tuple of int, optional
         Shape of an input if the rows of `X` are flattened, ``(channels, steps)`` for "fcn". By
         default the shape of ``X[0]``.
@@ -111,7 +111,8 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         Passes over the samples; 0 keeps the initial weights.
     batch_size : int
     learning_rate, weight_decay : float
-        Of Adam. For TEP, the authors' code uses 70 epochs, batches of 256 and a rate of 1e-4.
+        Of Adam. For TEP, `eddardd/tep-domain-adaptation`, code of the same authors for another
+        paper, uses 70 epochs, batches of 256 and a rate of 1e-4.
     device : {"auto", "cpu", "cuda"}
     random_state : None, int or numpy generator
     verbose : bool
@@ -241,12 +242,15 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
 
 
 class MLPBackbone(nn.Sequential):  # type: ignore[misc]
-    """The network of the paper for CWRU: fully connected, d→1024→512→256, with ReLU.
+    """A fully connected network, d→1024→512→256, with ReLU.
+
+    The paper says that its backbone for CWRU is a multi-layer perceptron with 256 features. The
+    widths are those of the authors' earlier experiments (in `Stevan-LS/Online-DaDiL`).
 
     Parameters
     ----------
     n_features : int
-        d; 2048 in the paper.
+        d; 2048 in those experiments.
 
     Examples
     --------
@@ -264,14 +268,17 @@ class MLPBackbone(nn.Sequential):  # type: ignore[misc]
 
 
 class FCNBackbone(nn.Sequential):  # type: ignore[misc]
-    """The network of the paper for TEP: three convolutions and an average over time.
+    """A fully convolutional network: three convolutions and an average over time.
 
-    Channels c→128→256→128 with kernels 9, 5, 3, each with instance normalization and ReLU.
+    Channels c→128→256→128 with kernels 9, 5, 3, each with instance normalization and ReLU. The
+    paper says that its backbone for TEP is a CNN with 128 features. The architecture is that of
+    `eddardd/tep-domain-adaptation`, code of the same authors for another paper. Instance
+    normalization removes the level and the amplitude of each series.
 
     Parameters
     ----------
     n_channels : int
-        c, the number of variables; 34 in the paper.
+        c, the number of variables; 34 for TEP.
 
     Examples
     --------
