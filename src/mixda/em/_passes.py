@@ -18,7 +18,7 @@ from mixda._core.parallel import Map
 from mixda._core.validation import Array
 from mixda.chunks import Executor, Grouping, GroupKey, RowBlock
 from mixda.em._moments import Moments, array_moments
-from mixda.em._steps import VALUES_PER_STEP, Parameters, SuffStats, e_step
+from mixda.em._steps import Parameters, SuffStats, e_step, rows_per_step
 
 M = TypeVar("M")
 
@@ -103,7 +103,7 @@ class ArrayPasses:
     def _group_expectation(self, key: GroupKey, parameters: Parameters) -> SuffStats:
         x, weight = self._groups[key]
         _ = parameters.kernel  # prepared once rather than in every thread
-        step = self._chunk_size or max(1, VALUES_PER_STEP // max(parameters.means.shape))
+        step = self._chunk_size or rows_per_step(*parameters.means.shape)
         slices = [slice(start, start + step) for start in range(0, len(x), step)]
         weights = [None if weight is None else weight[rows] for rows in slices]
         task = partial(e_step, parameters=parameters)
@@ -240,7 +240,7 @@ class _Buffers:
     """
 
     def __init__(self, n_components: int, n_features: int) -> None:
-        self.n_rows = max(1, VALUES_PER_STEP // 2 // max(n_components, n_features))
+        self.n_rows = rows_per_step(n_components, n_features)
         self._samples = np.empty((2, n_features * self.n_rows))
         self._posteriors = np.empty(2 * n_components * self.n_rows)
         self._n_components, self._n_features = n_components, n_features

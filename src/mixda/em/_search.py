@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.order import canonical_order
 from mixda._core.validation import LARGEST, Array, check_choice, check_number, check_positive_int
-from mixda.em._kmeans import kmeans_plusplus, lloyd
+from mixda.em._kmeans import kmeans_plusplus, lloyd, members, sums_of_squares
 from mixda.em._steps import Parameters, SuffStats, m_step
 from mixda.mixture import Mixture, has_gaps
 
@@ -164,10 +164,12 @@ class MixtureProblem:
         """
         if has_gaps(x):
             return self._kmeans_start_with_gaps(x, weight, k, rng)
-        x = x / self.unit
-        means, members = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
-        n_k = members.sum(axis=1)
-        within = np.maximum(members @ np.square(x) - n_k[:, None] * means**2, 0.0)
+        if not (np.asarray(self.unit) == 1.0).all():
+            x = x / self.unit
+        means, assignment = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
+        n_k = np.bincount(assignment, weight, minlength=k)
+        squares = sums_of_squares(x, weight, assignment, k)
+        within = np.maximum(squares - n_k[:, None] * means**2, 0.0)
         pooled = within.sum(axis=0) / weight.sum()
         variances = (within + pooled) / (n_k[:, None] + 1.0)
         log_weights = np.log(np.maximum(n_k, 1e-3)) - np.log(np.maximum(n_k, 1e-3).sum())
@@ -180,10 +182,11 @@ class MixtureProblem:
         """Cluster with the mean in place of missing values; take moments of the observed ones."""
         observed = ~np.isnan(x)
         x = np.where(observed, x, 0.0) / self.unit
-        _, members = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
-        n_k, n_kj = members.sum(axis=1), members @ observed.astype(np.float64)
-        means = members @ x / np.where(n_kj > 0, n_kj, 1.0)
-        within = np.maximum(members @ np.square(x) - n_kj * means**2, 0.0)
+        _, assignment = lloyd(x, weight, kmeans_plusplus(x, weight, k, rng))
+        clusters = members(assignment, weight, k)
+        n_k, n_kj = clusters.sum(axis=1), clusters @ observed.astype(np.float64)
+        means = clusters @ x / np.where(n_kj > 0, n_kj, 1.0)
+        within = np.maximum(clusters @ np.square(x) - n_kj * means**2, 0.0)
         total = n_kj.sum(axis=0)
         pooled = within.sum(axis=0) / np.where(total > 0, total, 1.0)
         pooled = np.where(total > 0, pooled, np.square(self.spread / self.unit))
