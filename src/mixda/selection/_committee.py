@@ -13,9 +13,14 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
 from mixda.model import Trust
 from mixda.rules import Pool, Rule
-from mixda.selection._estimate import add_labels, estimate_accuracy, temper
+from mixda.selection._estimate import (
+    add_labels,
+    estimate_accuracy,
+    estimate_from_labels,
+    temper,
+)
 from mixda.selection._members import Fitted, Member
-from mixda.selection._pool import SMOOTHING, combine
+from mixda.selection._pool import SMOOTHING, Fold, combine
 from mixda.selection._self_training import answer, fit_clusters
 from mixda.selection._shares import Ranges, fit_log_odds, reweight
 from mixda.selection._trials import Problem
@@ -24,6 +29,7 @@ from mixda.selection._views import OWN, TARGET
 
 Codes = NDArray[np.intp]
 
+_MIN_LABELS = 10  # from which on they give an estimate where left-out sources cannot
 _MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
 
 
@@ -46,6 +52,8 @@ class Committee:
         Share of each member.
     logs : ndarray of shape (n, nc)
         Calibrated log-probabilities of the target rows.
+    log_odds : ndarray of shape (nc,)
+        Shifts of the log-odds for other class shares.
     failed : list of str
         Members that could not be fitted.
     """
@@ -53,15 +61,8 @@ class Committee:
     pools: list[Pool]
     weights: dict[str, float]
     logs: Array
+    log_odds: Array
     failed: list[str]
-
-
-@dataclass(frozen=True)
-class Labeled:
-    """Target rows whose label is known: positions and classes."""
-
-    rows: Codes
-    truth: Codes
 
 
 def assemble(
@@ -108,6 +109,7 @@ def assemble(
         make_pools(chosen, rules, problem, powers, log_odds),
         {member.label: float(p / powers.sum()) for member, p in zip(chosen, powers, strict=True)},
         reweight(pooled, log_odds),
+        log_odds,
         [member.label for member, model in zip(members, fitted, strict=True) if model is None],
     )
 
@@ -142,7 +144,7 @@ def assess(
     verdict: Verdict,
     members: Sequence[Member],
     held_out: Sequence[str],
-    labeled: Labeled,
+    labeled: Fold,
     codes: Sequence[Codes],
     level: float,
 ) -> Trust:
@@ -155,23 +157,28 @@ def assess(
     members : sequence of Member
     held_out : sequence of str
         Names of the left-out sources.
-    labeled : Labeled
-        Target rows with labels, if there are any.
+    labeled : Fold
+        Answers on labeled target rows, by members that were not taught these rows.
     codes : sequence of ndarray
         Classes of the rows of each source.
     level : float
         Of the interval.
     """
     left_out, n_labels = verdict.left_out, len(labeled.truth)
-    reasons = doubts(verdict, len(committee.logs), codes, n_labels)
-    accuracy = low = high = None
+    reasons = doubts(verdict, len(committee.logs), codes)
+    known = temper(combine(verdict.weights, labeled.logs), verdict.power * verdict.powers.committee)
+    known = reweight(known, committee.log_odds)
+    hits = known.argmax(axis=1) == labeled.truth
+    estimate = None
     if left_out is not None and not reasons:
         estimate = estimate_accuracy(left_out, committee.logs, level, verdict.difference)
         if n_labels:
-            known = committee.logs[labeled.rows]
-            hits = known.argmax(axis=1) == labeled.truth
             estimate = add_labels(estimate, np.exp(known.max(axis=1)), hits, level)
-        accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
+    elif n_labels >= _MIN_LABELS:
+        estimate, reasons = estimate_from_labels(hits, level), []
+    accuracy, low, high = (
+        (None, None, None) if estimate is None else (estimate.accuracy, estimate.low, estimate.high)
+    )
     adapting = [member.label for member in (*members, SELF_TRAINED) if member.adapts]
     return Trust(
         accuracy,

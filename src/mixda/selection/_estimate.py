@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 from mixda._core.validation import Array
 from mixda.selection._pool import Fold, combine, fit_weights
@@ -209,3 +209,20 @@ def add_labels(
     half = min(before, norm.ppf(0.5 + level / 2.0) * np.sqrt(noise / (_LABELED_ROWS + m)))
     low, high = max(0.0, p - half), min(1.0, p + half)
     return replace(estimate, accuracy=p, low=low, high=high)
+
+
+def estimate_from_labels(hits: NDArray[np.bool_], level: float) -> Estimate:
+    """Estimate the accuracy from labeled target rows alone, by the posterior of a proportion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._estimate import estimate_from_labels
+    >>> estimate = estimate_from_labels(np.arange(20) < 15, 0.8)
+    >>> round(estimate.accuracy, 2), round(estimate.low, 2), round(estimate.high, 2)
+    (0.73, 0.6, 0.84)
+    """
+    right, wrong = float(hits.sum()) + 1.0, float((~hits).sum()) + 1.0
+    low, high = beta.ppf([0.5 - level / 2.0, 0.5 + level / 2.0], right, wrong)
+    p = right / (right + wrong)
+    return Estimate(p, float(low), float(high), p, p)

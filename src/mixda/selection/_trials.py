@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,18 @@ from mixda.selection._views import OWN, TARGET, Views
 Codes = NDArray[np.intp]
 
 
+_COPIES = 10  # of a labeled target row among the rows of the sources
+_LABEL_FOLDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Labeled:
+    """Target rows whose class is known: their positions and classes."""
+
+    rows: Codes
+    truth: Codes
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Sources with integer classes, the target, and all of them in all views.
@@ -36,6 +48,7 @@ class Problem:
     codes: list[Codes]  # of each source
     class_order: Codes
     seed: int
+    labeled: Labeled | None = None  # rows of the target that teach ordinary members
 
     @property
     def n_classes(self) -> int:
@@ -45,11 +58,16 @@ class Problem:
     def sample(self, member: Member, domain: int, sources: Sequence[int]) -> Sample:
         """Return what a member is fitted on when these sources teach a domain."""
         parts = [self.encode(member, k, sources) for k in sources]
+        codes = [self.codes[k] for k in sources]
+        target = self.encode(member, domain, sources)
+        if self.labeled is not None and domain == TARGET and not member.adapts:
+            parts.append(np.repeat(target[self.labeled.rows], _COPIES, axis=0))
+            codes.append(np.repeat(self.labeled.truth, _COPIES))
         return Sample(
             np.vstack(parts),
-            np.argsort(self.class_order)[np.concatenate([self.codes[k] for k in sources])],
+            np.argsort(self.class_order)[np.concatenate(codes)],
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
-            self.encode(member, domain, sources),
+            target,
             self.n_classes,
         )
 
@@ -92,6 +110,34 @@ def answers(fitted: Sequence[Fitted | None], n: int, n_classes: int) -> Array:
     return np.array(
         [smooth_logs(silent if member is None else member.proba, SMOOTHING) for member in fitted]
     )
+
+
+def label_evidence(
+    members: Sequence[Member], problem: Problem, labeled: Labeled, logs: Array, n_jobs: Any
+) -> Fold:
+    """Return answers on labeled target rows of members that were not taught these rows.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    problem : Problem
+    labeled : Labeled
+    logs : ndarray of shape (n_members, n, nc)
+        Answers on all target rows; those of members that adapt use no label and are kept.
+    n_jobs : see `fit_members`
+    """
+    held = logs[:, labeled.rows]
+    ordinary = [k for k, member in enumerate(members) if not member.adapts]
+    part = np.arange(len(labeled.rows)) % _LABEL_FOLDS
+    for fold in np.unique(part):
+        out, others = part == fold, part != fold
+        taught = replace(problem, labeled=Labeled(labeled.rows[others], labeled.truth[others]))
+        fitted = fit_members(
+            [members[k] for k in ordinary], taught, TARGET, range(len(problem.codes)), n_jobs
+        )
+        told = answers(fitted, logs.shape[1], problem.n_classes)[:, labeled.rows[out]]
+        held[np.ix_(np.array(ordinary), np.flatnonzero(out))] = told
+    return Fold(held, labeled.truth)
 
 
 def left_out_sources(problem: Problem, max_folds: int) -> Iterator[tuple[int, list[int], Codes]]:

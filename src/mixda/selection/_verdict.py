@@ -29,6 +29,7 @@ COMMITTEE, COMMON_ONLY = "committee", "common scale"
 
 _MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
 _MIN_DIFFERENCE = 0.2  # of class shares, that a comparison of densities has to confirm
+_MIN_GAIN = 0.03  # of accuracy, by which re-estimated class shares must help
 _MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
 _MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains
 _MIN_TARGET_ROWS = 5
@@ -47,6 +48,8 @@ class Verdict:
         Mean accuracy of each member there.
     powers : Powers
         Of the committee and of self-training.
+    skill : float
+        Share of the labels' entropy that the whole committee explains on left-out sources.
     difference : float
         Total variation between class shares in the sources and those seen in the target, if they
         made the common scale decide alone; else 0.
@@ -58,6 +61,7 @@ class Verdict:
     left_out: LeftOut | None
     scores: Array
     powers: Powers = field(default_factory=Powers)
+    skill: float = 0.0
     difference: float = 0.0
     log_odds: Array | None = None
 
@@ -106,7 +110,7 @@ def decide(
     weights = fit_weights([*folds, *labeled])
     powers, left_out = learn_powers(folds, left_out_logs(folds))
     judged = calibrate(folds, left_out)
-    verdict = Verdict(weights, judged, scores, powers)
+    verdict = Verdict(weights, judged, scores, powers, judged.skill)
     common = common_members(members)
     if not common:
         return verdict
@@ -124,14 +128,21 @@ def decide(
         return verdict
     matched = [match_shares(fold, shares) for fold in own]
     chosen = fit_weights([*matched, *(fold.take(common) for fold in labeled)])
-    judged, reestimate = _judge_common(matched, usual)
+    own_judged, reestimate = _judge_common(matched, usual)
     log_odds = None
     if reestimate and ranges is None:
-        answers = temper(combine(chosen, logs[common]), judged.power)
+        answers = temper(combine(chosen, logs[common]), own_judged.power)
         log_odds = np.log(estimate_shares(answers, usual) / smooth_shares(usual))
     weights = np.zeros(len(members))
     weights[common] = chosen
-    return Verdict(weights, judged, scores, Powers(), difference, log_odds)
+    return replace(
+        verdict,
+        weights=weights,
+        left_out=own_judged,
+        powers=Powers(),
+        difference=difference,
+        log_odds=log_odds,
+    )
 
 
 def _accuracy(folds: Sequence[Fold]) -> float:
@@ -149,17 +160,24 @@ def _judge_common(folds: Sequence[Fold], usual: Array) -> tuple[LeftOut, bool]:
         for logs, fold in zip(plain.logs, folds, strict=True)
     ]
     other = replace(plain, logs=adjusted)
-    return (other, True) if other.accuracy > plain.accuracy else (plain, False)
+    helps = other.accuracy > plain.accuracy + _MIN_GAIN
+    return (other, True) if helps else (plain, False)
 
 
-def decide_without_trials(members: Sequence[Member], difference: float) -> Verdict:
-    """Return equal weights, of ordinary members on the common scale only if class shares differ."""
-    weights = np.ones(len(members))
-    if difference > 0:
-        weights[:] = 0.0
-        weights[common_members(members)] = 1.0
+def decide_without_trials(
+    members: Sequence[Member], difference: float, labeled: Sequence[Fold] = ()
+) -> Verdict:
+    """Weigh the members by target labels, or else equally.
+
+    Only ordinary members on the common scale have a say if class shares differ.
+    """
+    having = common_members(members) if difference > 0 else list(range(len(members)))
+    weights = np.zeros(len(members))
+    weights[having] = 1.0 / len(having)
+    if labeled:
+        weights[having] = fit_weights([fold.take(having) for fold in labeled])
     unknown = np.full(len(members), np.nan)
-    return Verdict(weights / weights.sum(), None, unknown, difference=difference)
+    return Verdict(weights, None, unknown, difference=difference)
 
 
 def common_members(members: Sequence[Member]) -> list[int]:
@@ -167,9 +185,7 @@ def common_members(members: Sequence[Member]) -> list[int]:
     return [k for k, member in enumerate(members) if member.view == COMMON and not member.adapts]
 
 
-def doubts(
-    verdict: Verdict, n_target: int, codes: Sequence[NDArray[np.intp]], n_labeled: int
-) -> list[str]:
+def doubts(verdict: Verdict, n_target: int, codes: Sequence[NDArray[np.intp]]) -> list[str]:
     """Return the reasons for which no accuracy may be promised; empty if there are none."""
     found = []
     confounded = confounding(codes) > _MAX_CONFOUNDING
@@ -177,7 +193,7 @@ def doubts(
         found.append(
             "no source could be left out, so nothing shows how well the sources teach a new domain"
         )
-    elif verdict.left_out.skill < _MIN_SKILL and not confounded and n_labeled == 0:
+    elif verdict.skill < _MIN_SKILL and not confounded:
         found.append(
             "on left-out sources the committee is no better than chance: the features say nothing "
             "about the classes of another domain"

@@ -23,13 +23,20 @@ from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, st
 from mixda.estimators.utils import Source, is_large
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Rule
-from mixda.selection._committee import Labeled, assemble, assess, make_pools
+from mixda.selection._committee import assemble, assess, make_pools
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import Fitted, InMemory, Member, candidate_members, make_members
 from mixda.selection._pool import Fold
 from mixda.selection._shares import Ranges, check_shares
 from mixda.selection._thinning import thin
-from mixda.selection._trials import Problem, answers, fit_members, run_trials
+from mixda.selection._trials import (
+    Labeled,
+    Problem,
+    answers,
+    fit_members,
+    label_evidence,
+    run_trials,
+)
 from mixda.selection._verdict import COMMITTEE, Verdict, decide, decide_without_trials
 from mixda.selection._views import TARGET, make_views
 from mixda.selection.proportions import ShiftDiagnosis, diagnose_shift
@@ -72,7 +79,8 @@ class AutoMSDA(MultiSourceClassifier):
         view, and the comparison.
     target_labels : {"ignore", "use"}
         With "use", target rows of `y` that are not missing (None, NaN, an empty string, or -1 if
-        that is not a class) update weights and estimate. By default they are never read.
+        that is not a class) teach the ordinary members and update weights and estimate. By default
+        they are never read.
     target_shares : mapping, optional
         What you know about the class shares in the target, as numbers or (low, high) ranges, such
         as ``{"healthy": 0.95}`` or ``{"healthy": (0.9, 1.0)}``.
@@ -225,14 +233,17 @@ class AutoMSDA(MultiSourceClassifier):
         problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
         used = {k: len(codes) for k, codes in zip(self._order, problem.codes, strict=True)}
         self._rows_used = [*(used[k] for k in range(len(sources))), len(rows)]
+        known = np.flatnonzero(labels[rows] >= 0)
+        labeled = Labeled(known, labels[rows][known])
+        if len(known):
+            problem = replace(problem, labeled=labeled)
         folds = self._run_trials(members, sources, target)
         with Progress(1, "adapting to the target", self.verbose) as progress:
             fitted = self._fit_members(members, problem)
+            logs = answers(fitted, len(rows), len(self.classes_))
+            evidence = label_evidence(members, problem, labeled, logs, self.n_jobs)
             progress.update(1)
-        logs = answers(fitted, len(rows), len(self.classes_))
-        known = np.flatnonzero(labels[rows] >= 0)
-        labeled = Fold(logs[:, known], labels[rows][known])
-        verdict = self._decide(members, folds, logs, sources, target[rows], labeled, ranges)
+        verdict = self._decide(members, folds, logs, sources, target[rows], evidence, ranges)
         committee = assemble(members, fitted, problem, verdict, logs, ranges)
         self._pools, self.weights_ = committee.pools, committee.weights
         self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
@@ -240,15 +251,8 @@ class AutoMSDA(MultiSourceClassifier):
             most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
         ]
         held_out = [str(self.sources_[self._order[k]]) for k in folds]
-        self.trust_ = assess(
-            committee,
-            verdict,
-            members,
-            held_out,
-            Labeled(known, labels[rows][known]),
-            [codes for _, codes in sources],
-            level,
-        )
+        codes = [codes for _, codes in sources]
+        self.trust_ = assess(committee, verdict, members, held_out, evidence, codes, level)
         self.scores_ = {str(c["name"]): float(c["score"]) for c in self.trust_.candidates}
         if verdict.left_out is not None:  # by this name whoever decides
             self.scores_ = {COMMITTEE: verdict.left_out.accuracy, **self.scores_}
@@ -325,7 +329,7 @@ class AutoMSDA(MultiSourceClassifier):
         if folds:
             shares = [np.bincount(codes, minlength=n_classes) / len(codes) for _, codes in sources]
             weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
-            evidence = [replace(labeled, weight=weight)] if len(labeled.truth) else []
+            evidence = [replace(labeled, weight=weight)] if weight > 0 else []
             usual = np.mean(shares, axis=0)
             return decide(
                 members,
@@ -337,7 +341,8 @@ class AutoMSDA(MultiSourceClassifier):
                 lambda: self._diagnose(sources, target).only_proportions,
             )
         shift = self._diagnose(sources, target)
-        return decide_without_trials(members, shift.skew if shift.only_proportions else 0.0)
+        skew = shift.skew if shift.only_proportions else 0.0
+        return decide_without_trials(members, skew, [labeled] if len(labeled.truth) else [])
 
     def _diagnose(self, sources: list[Source], target: Array) -> ShiftDiagnosis:
         """Compare the target with the sources on the common scale, on a few rows of each."""
