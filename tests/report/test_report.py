@@ -12,7 +12,8 @@ import mixda
 from mixda._core.errors import MixdaError
 from mixda.report import write_report
 from mixda.report._facts import collect_facts
-from mixda.report._sentences import distance_summary, signs
+from mixda.report._sentences import distance_summary, next_steps, shared_atoms, signs
+from mixda.rules import Chain, Linear, ReLU
 from mixda.views import interpolation_frames
 
 from .report_models import NAUGHTY, Page, adapted_model
@@ -132,7 +133,8 @@ def test_distances_are_mw2(model, write):
     near = min(mixda.mw2(d.mixture, value.target.mixture) for d in value.sources)
     between = mixda.mw2(value.sources[0].mixture, value.sources[1].mixture)
     words = Page(write(value)).words
-    assert f"{near:.3g} (MW2" in words
+    assert f"at a distance of {near:.3g}" in words
+    assert f"{near:.3g}" in words.split("MW2 distance")[1]
     assert f"{between:.3g}" in words
 
 
@@ -258,7 +260,7 @@ def test_unknown_labels(model, write):
 def test_least_certain(model, write):
     value, X, _ = model
     text = write(value, X)
-    least = value.predict_proba(X).max(axis=1).argsort(kind="stable")[:12] + 1
+    least = value.predict_proba(X).max(axis=1).argsort(kind="stable")[:10] + 1
     table = text.split("Least certain samples")[1].split("<tbody>")[1].split("</tbody>")[0]
     shown = [int(n) for n in re.findall(r'<th scope="row" class="brief">(\d+)</th>', table)]
     np.testing.assert_array_equal(shown, least)
@@ -274,7 +276,7 @@ def test_row_numbers(model, write):
     X[3] += 1e3
     numbers = np.arange(len(X)) * 2 + 5
     text = write(value, X, row_numbers=numbers, n_dropped=7)
-    least = numbers[value.predict_proba(X).max(axis=1).argsort(kind="stable")[:12]]
+    least = numbers[value.predict_proba(X).max(axis=1).argsort(kind="stable")[:10]]
     table = text.split("Least certain samples")[1].split("<tbody>")[1].split("</tbody>")[0]
     shown = [int(n) for n in re.findall(r'<th scope="row" class="brief">(\d+)</th>', table)]
     np.testing.assert_array_equal(shown, least)
@@ -387,7 +389,9 @@ def test_no_shared_atom(model):
     value = model[0]
     lam = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     value = replace(value, dictionary=replace(value.dictionary, coordinates=lam))
-    assert any(s.kind == "bad" and "atoms" in s.text for s in signs(collect_facts(value)))
+    sign = shared_atoms(collect_facts(value))
+    assert sign.kind == "bad"
+    assert "atoms" in sign.text
 
 
 def test_frames_match_components(model):
@@ -483,3 +487,80 @@ def test_checks_before_the_fit(write):
     assert "it is an identifier" in text
     plain, X, _ = adapted_model(settings={"checks": 5, "left_out": [1]})
     assert "Checks" not in write(plain, X)
+
+
+def sections(text):
+    """The text of each section, and whether it is in the fold for experts."""
+    fold = text.index('<details class="experts"')
+    starts = [(m[1], m.start()) for m in re.finditer(r'<section id="(\w+)"', text)]
+    places = sorted([fold, len(text), *(start for _, start in starts)])
+    ends = [places[places.index(start) + 1] for _, start in starts]
+    return {name: (text[a:b], a > fold) for (name, a), b in zip(starts, ends, strict=True)}
+
+
+def test_experts_fold(model, write):
+    shown = sections(write(*model))
+    assert [name for name, (_, hidden) in shown.items() if hidden] == [
+        *("distances", "components", "plan", "learning", "settings"),
+    ]
+    plain = " ".join(Page(text).words for text, hidden in shown.values() if not hidden)
+    for word in ("MW2", "atom", "barycent", "Wasserstein", "coordinates"):
+        assert word not in plain
+
+
+def test_next_steps(model):
+    value, X, y = model
+    steps = next_steps(collect_facts(value))
+    assert any("Label about 50" in step for step in steps)
+    assert "mixda monitor" in steps[-1]
+    known = value.with_reference(X)
+    assert "mixda update" not in " ".join(next_steps(collect_facts(known, X, y)))
+    assert "mixda update" in next_steps(collect_facts(known, X + 9.0, y))[0]
+
+
+def test_drift(model, write):
+    value, X, _ = model
+    assert "monitor" not in sections(write(value, X))  # without a reference
+    known = value.with_reference(X)
+    assert "quiet" in sections(write(known, X))["monitor"][0]
+    moved = X.copy()
+    moved[:, 1] += 3 * X[:, 1].std()
+    drift = Page(sections(write(known, moved))["monitor"][0]).words
+    assert "ALARM" in drift
+    assert drift.index("x1") < drift.index("x0")
+
+
+def test_shifts(model, write):
+    value = model[0]
+    shown = Page(sections(write(value))["shifts"][0]).words
+    for label in value.classes:
+        largest = max(
+            (s for s in value.shifts(None) if s.label == label), key=lambda s: abs(s.size)
+        )
+        assert f"{largest.size:+.1f} sd" in shown
+    encoded = replace(value, encoder=Chain((Linear(np.eye(3), np.zeros(3)), ReLU())))
+    assert "learned features" in sections(write(encoded))["shifts"][0]
+
+
+def test_reasons_hold_no_values(model, write):
+    value, X, _ = model
+    text = sections(write(value, X))["reasons"][0]
+    least = int(value.predict_proba(X).max(axis=1).argmin())
+    assert f"Row {least + 1} (least certain)" in text
+    why = value.explain(X[least])
+    assert f"{why.contributions[0].log_odds:+.3g}" in text
+    for x in X[least]:
+        assert f"{x:.3g}" not in Page(text).words
+
+
+def test_thirty_sources(write):
+    value, X, _ = adapted_model(n_sources=30, dictionary=False)
+    facts = collect_facts(value)
+    assert len(facts.nearest_sources) == 6
+    near = np.argsort(facts.to_target)[:6]
+    np.testing.assert_array_equal(facts.nearest_sources, near)
+    text = write(value, X)
+    picture = text.split('aria-label="Map of the domains')[1].split("</svg>")[0]
+    assert len(re.findall(r"<text[^>]*>site \d+</text>", picture)) == 6
+    assert picture.count("<circle") >= 30
+    assert "24 other sources" in text

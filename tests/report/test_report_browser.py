@@ -1,5 +1,6 @@
 """The report in a real browser: headless Chromium through Playwright."""
 
+import re
 import shutil
 
 import pytest
@@ -38,7 +39,7 @@ def page_file(tmp_path_factory):
 def visit(browser, page_file):
     contexts = []
 
-    def visit(path=page_file, **options):
+    def visit(path=page_file, open_experts=True, **options):
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
@@ -48,6 +49,8 @@ def visit(browser, page_file):
         page.on("dialog", lambda dialog: page.problems.append(dialog.message))
         page.on("request", lambda request: page.requests.append(request.url))
         page.goto(path.as_uri())
+        if open_experts:  # as a click on the fold does
+            page.locator(".experts > summary").click()
         return page
 
     yield visit
@@ -128,8 +131,10 @@ def test_dark_mode_changes_paper_ink_and_marks(visit):
 
 def test_the_keyboard_reaches_the_slider_and_focus_is_visible(visit):
     page = visit()
-    seen = []
-    for _ in range(60):
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    page.evaluate("document.querySelector('.skip').focus()")
+    seen = ["skip"]
+    for _ in range(90):
         page.keyboard.press("Tab")
         seen.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
         if seen[-1] == "along":
@@ -147,5 +152,65 @@ def test_on_paper_the_page_is_light_and_without_controls(visit):
     assert page.locator("nav").is_hidden()
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == "rgb(255, 255, 255)"
-    assert page.locator("#settings table").is_visible()
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+LONG_CLASSES = [
+    "normal operation after the scheduled maintenance of August 24",
+    "normal operation after the scheduled maintenance of August 25",
+    "bearing worn at the drive end, early stage, vibration only",
+    "bearing worn at the drive end, late stage, vibration and heat",
+]
+OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const frame = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')];
+  const boxes = texts.map(t => [t.getBoundingClientRect(), t.textContent])
+    .filter(([b]) => b.width);
+  const outside = boxes.filter(([b]) => b.left < frame.left - 3 || b.right > frame.right + 3
+    || b.top < frame.top - 3 || b.bottom > frame.bottom + 3).map(([, t]) => 'outside: ' + t);
+  const pairs = boxes.flatMap(([a, s], i) => boxes.slice(i + 1).filter(([b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([, t]) => s + ' | ' + t));
+  return [...outside, ...pairs];
+})"""
+
+
+@pytest.fixture(scope="module", params=[2, 5, 30])
+def long_names(request, tmp_path_factory):
+    """A report with long names of classes, sources and features."""
+    n = request.param
+    model, X, y = adapted_model(
+        n_classes=4,
+        n_sources=n,
+        n_features=12,
+        classes=LONG_CLASSES,
+        dictionary=n == 5,
+        names=[f"production line {k} in hall {k % 7}, spring 2026" for k in range(n)] + ["hall 9"],
+        feature_names=tuple(f"temperature of sensor {k} [°C]" for k in range(12)),
+        trust={"accuracy": 0.88, "low": 0.8, "high": 0.94, "level": 0.8, "reason": "It was best"},
+    )
+    known = model.with_reference(X)
+    path = tmp_path_factory.mktemp("long") / "report.html"
+    return write_report(known, path, X + 0.5, None if n == 2 else y)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_nothing_overlaps(visit, long_names, width, scheme):
+    page = visit(long_names, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.problems == []
+
+
+def test_four_pages_on_paper(visit, long_names):
+    page = visit(long_names, open_experts=False)
+    paper = page.pdf(format="A4", prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type /Page\b(?!s)", paper)) in range(1, 5)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 703, "height": 1035})  # 186 mm, without the margins
+    wide = (
+        "[...document.querySelectorAll('table')].filter("
+        "t => t.offsetWidth > t.parentElement.offsetWidth + 1).map(t => t.innerText)"
+    )
+    assert page.evaluate(wide) == []
+    assert page.evaluate(OVERLAPS) == []

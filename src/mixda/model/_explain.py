@@ -16,6 +16,7 @@ from mixda.rules import Affine, Chain, Pool, Posterior, Product, Rule, smooth_lo
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _MIN_PROBA = 1e-12  # whose logarithm is taken
+_MIN_LABEL = 1e-9  # shares of classes in a component below it are rounding errors
 _N_NEIGHBORS = 3
 _MAX_ORDERS = 16  # in which features are switched, for Shapley values
 _MAX_VALUES = 1 << 25  # evaluated for them
@@ -251,7 +252,8 @@ def _exact(rule: Rule, X: Array, c: int, a: int) -> tuple[float, Array] | None:
 
     With the responsibilities :math:`r_k` of the components within a class and :math:`w_k = p_k
     v_{k,y}`, the logarithm of :math:`\sum_k w_k \prod_j n_{kj}` is exactly
-    :math:`\sum_k r_k \log(w_k / r_k) + \sum_j \sum_k r_k \log n_{kj}`.
+    :math:`\sum_k r_k \log(w_k / r_k) + \sum_j \sum_k r_k \log n_{kj}`. Shares of labels below
+    1e-9 are left out: they are rounding errors, and far from the class they would decide alone.
     """
     *scalings, last = _steps(rule)
     if not isinstance(last, Posterior) or not all(isinstance(s, Affine) for s in scalings):
@@ -262,7 +264,8 @@ def _exact(rule: Rule, X: Array, c: int, a: int) -> tuple[float, Array] | None:
     log_densities[:, np.isnan(X[0])] = 0.0  # missing values are integrated out
     baseline, parts = 0.0, np.zeros(X.shape[1])
     for sign, place in ((1.0, c), (-1.0, a)):
-        weights = mixture.weights * np.asarray(mixture.labels)[:, place]
+        shares = np.asarray(mixture.labels)[:, place]
+        weights = mixture.weights * np.where(shares > _MIN_LABEL, shares, 0.0)
         known = weights > 0
         if not known.any():
             return None

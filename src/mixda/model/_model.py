@@ -238,7 +238,8 @@ class AdaptedModel(ModelDisplay):
         proba, filled = self.predict_proba(X), self.impute(X)
         Z = filled if self.encoder is None else self.encoder(filled)
         sources = [domain.mixture for domain in self.sources]
-        rate = held_out_rate(sources, self.target.mixture, Z, self.novelty_threshold)
+        held_out = held_out_rate(sources, self.target.mixture, Z, self.novelty_threshold)
+        rate = max(held_out, float(self.outliers(filled).mean()))
         return replace(self, reference=Reference.from_rows(filled, proba, round(rate * len(X))))
 
     def explain(self, row: Any, against: Any = None) -> Explanation:

@@ -29,9 +29,12 @@ def write_report(
 ) -> Path:
     """Write a report of `model` as a single, self-contained HTML page.
 
-    The page summarizes what was adapted, how far apart the domains are and how reliable the result
-    is. It then shows the domains, the components, the transport plan, the predictions, the training
-    and the settings. The output is deterministic.
+    The page says what was adapted, how far to trust it and what to do next. It then shows the
+    predictions, why some rows got their class, which features moved between the sources and the
+    target, the domains, and, if the model holds a summary of the target
+    (`AdaptedModel.with_reference`), how the given samples differ from it. Components, transport,
+    training and settings are in a fold for experts, which is not printed unless it is open. The
+    output is deterministic.
 
     Parameters
     ----------
@@ -39,7 +42,8 @@ def write_report(
     path : str or Path
         Output file, usually ``.html``. It is written atomically.
     X : array-like or DataFrame of shape (n, d), optional
-        Samples to predict. Adds predicted proportions, confidence and the least certain rows.
+        Samples to predict. Adds predicted proportions, confidence, the least certain rows,
+        explanations of four rows (without their values), and the comparison with the target.
     y : array-like of shape (n,), optional
         Their labels. Adds accuracy and the confusion matrix; the model does not use them.
     title : str, optional

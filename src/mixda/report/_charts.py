@@ -19,6 +19,7 @@ HARD_LABEL = 0.9  # components whose class is less probable have a dashed outlin
 _MAX_COMPONENTS = 120  # per panel
 _MAX_PLAN_CELLS = 2500
 _MAX_CURVE_POINTS = 300
+_CHARACTER, _STRONG_CHARACTER = 7.2, 8.2  # pixels, in a wide font
 
 
 def domain_map(facts: Facts) -> Markup:
@@ -49,23 +50,45 @@ def _domain_mark(k: int, n_sources: int, x: float, y: float) -> Markup:
 
 
 def _domain_names(facts: Facts, x: Array, y: Array, height: float) -> list[Markup]:
-    """Write the names next to the points; names that would overlap move down."""
+    """Write names next to the points, at the nearest free place."""
     texts = []
     taken = [(float(b) + 4, float(a) - 6, float(a) + 6) for a, b in zip(x, y, strict=True)]
-    for k in np.argsort(y, kind="stable"):
-        name = cut(facts.names[k], 22)
-        right = x[k] < WIDTH * 0.6
-        span = 6.2 * len(name)
-        left = x[k] + 13 if right else x[k] - 13 - span
-        line = float(y[k]) + 4
-        while any(abs(line - other) < 13 and left < b and a < left + span for other, a, b in taken):
-            line += 4
+    named = {*facts.nearest_sources, *range(facts.n_sources, len(x))}
+    # the target and the adapted mixture come first, so that they have the best places
+    for k in sorted(named, key=lambda k: (k < facts.n_sources, float(y[k]))):
+        name, strong = facts.short_names[k], k >= facts.n_sources
+        span = (_STRONG_CHARACTER if strong else _CHARACTER) * len(name)
+        line, left, right = _free_place(float(x[k]), float(y[k]), span, height, taken)
         taken.append((line, left, left + span))
-        attributes = {"class_": "strong"} if k >= facts.n_sources else {}
-        anchor = "start" if right else "end"
-        start = float(x[k] + 13 if right else x[k] - 13)
-        texts.append(label(start, min(line, height - 4), name, text_anchor=anchor, **attributes))
+        attributes = {"class_": "strong"} if strong else {}
+        if right:
+            texts.append(label(left, line, name, **attributes))
+        else:
+            texts.append(label(left + span, line, name, text_anchor="end", **attributes))
     return texts
+
+
+def _free_place(
+    x: float, y: float, span: float, height: float, taken: list[tuple[float, float, float]]
+) -> tuple[float, float, bool]:
+    """Return baseline, left edge and side of a name, as near to its point as others allow."""
+    sides = (x < WIDTH * 0.6, x >= WIDTH * 0.6)
+    for step in range(0, 200, 3):
+        for offset in (step, -step):
+            line = y + 4 + offset
+            if not 11 <= line <= height - 2:
+                continue
+            for right in sides:
+                left = x + 13 if right else x - 13 - span
+                inside = left >= 0 and left + span <= WIDTH
+                clear = all(
+                    abs(line - other) >= 13 or left >= b or a >= left + span
+                    for other, a, b in taken
+                )
+                if inside and clear:
+                    return line, left, right
+    right = sides[0]
+    return y + 4, (x + 13 if right else max(0.0, x - 13 - span)), right
 
 
 def _ruler(facts: Facts, unit: float, height: float) -> Markup:
@@ -83,12 +106,15 @@ def _ruler(facts: Facts, unit: float, height: float) -> Markup:
 
 def name_width(names: Sequence[str], max_length: int) -> float:
     """Return the width in pixels of the longest name, cut to `max_length` characters."""
-    return 7.2 * max(min(len(name), max_length) for name in names) + 4
+    return _CHARACTER * max(min(len(name), max_length) for name in names) + 4
 
 
 def _map_description(facts: Facts) -> str:
     n = facts.n_sources
-    parts = [f"{facts.names[k]} {significant(float(facts.distances[k, n]))}" for k in range(n)]
+    parts = [
+        f"{facts.names[k]} {significant(float(facts.distances[k, n]))}"
+        for k in facts.nearest_sources
+    ]
     text = f"Distances to {facts.target_name}: {', '.join(parts)}"
     if facts.adapted is not None:
         text += f"; {facts.names[-1]} {significant(float(facts.distances[-1, n]))}"
@@ -99,7 +125,7 @@ def coordinates(shown: Coordinates) -> Markup:
     """Draw a bar per domain and atom."""
     values = shown.values
     rows, columns = values.shape
-    left, row = name_width(shown.domains, 13) + 16, 24.0
+    left, row = name_width(shown.domains, 24) + 16, 24.0
     width = max((WIDTH - left) / columns, 62.0)
     total, height = left + width * columns, 26.0 + row * rows
     shapes = []
@@ -108,7 +134,7 @@ def coordinates(shown: Coordinates) -> Markup:
     for k, name in enumerate(shown.domains):
         y = 24.0 + row * k
         strong = {"class_": "strong"} if k == rows - 1 else {}
-        shapes.append(label(left - 8, y + 13, cut(name, 13), text_anchor="end", **strong))
+        shapes.append(label(left - 8, y + 13, cut(name, 24), text_anchor="end", **strong))
         for c in range(columns):
             x, length = left + c * width, float(values[k, c]) * (width - 46)
             kind = "bar accent" if k == rows - 1 else "bar"
@@ -206,7 +232,7 @@ def heaviest_components(m: Mixture) -> list[int]:
 def plan(facts: Facts, ordered: OrderedPlan) -> Markup:
     """Draw the transport plan as a matrix with rows grouped by class."""
     mass = ordered.mass
-    left, top = name_width(facts.classes, 12) + 17, 22.0
+    left, top = name_width(facts.short_classes, 18) + 17, 22.0
     side = min(WIDTH - left - 8, 290.0)
     cell = side / mass.shape[1], min(max(side / mass.shape[0], 0.0), 3 * side / mass.shape[1])
     height = cell[1] * mass.shape[0]
@@ -250,7 +276,7 @@ def _class_bands(
         middle = float(start + end) / 2
         if middle - last >= 11:
             shapes.append(mark(int(k), left - 9, middle))
-            name = cut(facts.classes[k], 12)
+            name = cut(facts.short_classes[k], 18)
             shapes.append(label(left - 17, middle + 4, name, text_anchor="end"))
             last = middle
     return shapes

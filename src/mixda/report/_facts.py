@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_names
 from mixda.mixture import SHARES, Mixture, class_shares
-from mixda.model import AdaptedModel
-from mixda.report._html import cut
+from mixda.model import AdaptedModel, Explanation, Shift
+from mixda.monitoring import Drift, monitor
+from mixda.report._html import cut, shorten
 from mixda.transport import transport_plan
 from mixda.views import (
     Confusion,
@@ -31,6 +32,8 @@ from mixda.views import (
 _ROWS_PER_BLOCK = 65_536  # bounds the memory of a prediction
 _N_FRAMES = 8  # between the target and an atom
 _N_FRAMES_LARGE, _LARGE_MIXTURE = 3, 20_000  # fewer frames if K · d exceeds this
+_MAX_MONITORED_ROWS = 50_000
+_MAX_LABELED_SOURCES = 6  # whose names and panels are drawn; the nearest to the target
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,15 @@ class Predictions:
 
 
 @dataclass(frozen=True, eq=False)
+class Reason:
+    """Why one of the given samples got its class."""
+
+    row: int  # its number in the user's data
+    kind: str  # "least certain" or "typical"
+    why: Explanation
+
+
+@dataclass(frozen=True, eq=False)
 class Facts:
     """The numbers of a report. Domains are ordered: sources, target, adapted mixture."""
 
@@ -98,6 +110,9 @@ class Facts:
     plan_source: Mixture | None  # the mixture whose components are the rows of the plan
     frames: tuple[tuple[Mixture, ...], ...]  # per atom, from the target to the atom
     predictions: Predictions | None
+    shifts: tuple[Shift, ...] | None  # of all features; None if they cannot be given in user units
+    drift: Drift | None  # of the given samples, if the model holds a summary of the target
+    reasons: tuple[Reason, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,6 +145,24 @@ class Facts:
     def target_name(self) -> str:
         """Name of the target, short enough for a sentence."""
         return cut(self.model.target.name, 32)
+
+    @property
+    def short_names(self) -> tuple[str, ...]:
+        """Names of the domains for charts."""
+        n = self.n_sources
+        return (*shorten(self.names[:n], 24), *(cut(name, 24) for name in self.names[n:]))
+
+    @property
+    def short_classes(self) -> tuple[str, ...]:
+        """Names of the classes for charts and tables."""
+        return shorten(self.classes, 28)
+
+    @property
+    def nearest_sources(self) -> tuple[int, ...]:
+        """The sources to show by name, nearest to the target first: all if they are few."""
+        order = np.argsort(self.to_target, kind="stable")
+        n = len(order) if len(order) <= _MAX_LABELED_SOURCES + 2 else _MAX_LABELED_SOURCES
+        return tuple(int(k) for k in order[:n])
 
     @property
     def to_target(self) -> Array:
@@ -176,7 +209,47 @@ def collect_facts(
         plan_source=plan_source,
         frames=_frames(model),
         predictions=predictions,
+        shifts=_shifts(model),
+        drift=None if X is None or model.reference is None else _drift(model, X),
+        reasons=() if predictions is None else _reasons(model, X, predictions),
     )
+
+
+def _shifts(model: AdaptedModel) -> tuple[Shift, ...] | None:
+    try:
+        return model.shifts(None)
+    except MixdaError:  # an encoder that is not linear
+        return None
+
+
+def _drift(model: AdaptedModel, X: Any) -> Drift:
+    """Compare the samples, or many of them, with the target of the model."""
+    rows = X.iloc if hasattr(X, "iloc") else np.asarray(X)
+    if len(X) > _MAX_MONITORED_ROWS:
+        chosen = np.random.default_rng(0).choice(len(X), _MAX_MONITORED_ROWS, replace=False)
+        return monitor(model, rows[np.sort(chosen)])
+    return monitor(model, rows[:])
+
+
+def _reasons(model: AdaptedModel, X: Any, predictions: Predictions) -> tuple[Reason, ...]:
+    """Explain the two least certain samples, and a typical one of the two largest classes."""
+    if len(model.classes) < 2:
+        return ()
+    order = predictions.probability.argsort(kind="stable")
+    chosen = [(int(k), "least certain") for k in order[:2]]
+    for c in np.argsort(-predictions.proportions, kind="stable")[:2]:
+        own = order[predictions.first[order] == c]
+        if len(own) and int(own[len(own) // 2]) not in [k for k, _ in chosen]:
+            chosen.append((int(own[len(own) // 2]), "typical"))
+    rows = X.iloc if hasattr(X, "iloc") else np.asarray(X)
+    reasons = []
+    for k, kind in chosen:
+        try:
+            why = model.explain(rows[k : k + 1])
+        except MixdaError:  # the model does not know a typical row in the user's units
+            return ()
+        reasons.append(Reason(int(predictions.row_numbers[k]), kind, why))
+    return tuple(reasons)
 
 
 def _reorder_classes(m: Mixture, classes: NDArray[Any]) -> Mixture:

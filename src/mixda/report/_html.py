@@ -19,6 +19,7 @@ class Markup(str):
 _CONTROL = re.compile(
     "[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
 )
+_MAX_BRIEF = 24  # characters of a cell that is not broken into lines
 _VOID = frozenset({"meta", "br", "input", "link", "hr"})
 _SVG_LEAVES = frozenset({"circle", "line", "path", "rect", "use", "polyline"})
 
@@ -99,6 +100,48 @@ def cut(name: str, n: int) -> str:
         return name
     tail = 4 if n < 24 else 8
     return f"{name[: n - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+
+
+def shorten(names: Sequence[str], n: int) -> tuple[str, ...]:
+    """Shorten names to about `n` characters so that they still differ.
+
+    Words that all names share at the end, then at the start, are left out first.
+
+    Examples
+    --------
+    >>> from mixda.report._html import shorten
+    >>> shorten(["line 11 in hall A, spring", "line 12 in hall B, spring"], 16)
+    ('line 11 in hall…', 'line 12 in hall…')
+    >>> shorten(["line 11 in hall A, spring", "line 12 in hall B, spring"], 10)
+    ('…11 in…', '…12 in…')
+    >>> shorten(["a" * 30, "a" * 29 + "b"], 9)
+    ('aaaa…aaaa', 'aaaa…aaab')
+    """
+    texts = list(names)
+    for at_end in (True, False):
+        if len(set(texts)) > 1 and max(map(len, texts)) > n:
+            texts = _without_common_words(texts, n, at_end)
+    texts = [cut(text, n) for text in texts]
+    seen: dict[str, int] = {}
+    for k, text in enumerate(texts):
+        seen[text] = seen.get(text, 0) + 1
+        if seen[text] > 1 and names[k] not in names[:k]:
+            texts[k] = f"{text} ({seen[text]})"
+    return tuple(texts)
+
+
+def _without_common_words(texts: list[str], n: int, at_end: bool) -> list[str]:
+    """Leave out words that all texts share at one end, until the longest fits."""
+    words = [text.split(" ") for text in texts]
+    while max(len(" ".join(own)) for own in words) > n - 1 and min(map(len, words)) > 2:
+        place = -1 if at_end else 0
+        if len({own[place] for own in words}) > 1:
+            break
+        words = [own[:-1] if at_end else own[1:] for own in words]
+    changed = [" ".join(own) for own in words]
+    if changed == texts:
+        return texts
+    return [f"{text}…" if at_end else f"…{text}" for text in changed]
 
 
 def chart(
@@ -197,6 +240,6 @@ def _cell(value: object) -> object:
 
 
 def _kind(value: object) -> str | None:
-    if isinstance(value, str) and len(value) <= 24:
+    if isinstance(value, str) and len(value) <= _MAX_BRIEF:
         return "brief"
     return "number" if isinstance(value, (int, float)) else None

@@ -13,15 +13,23 @@ from mixda.report._facts import Facts
 from mixda.report._html import Markup, join, tag
 from mixda.report._marks import definitions
 from mixda.report._prediction_sections import predictions
-from mixda.report._sections import components, domains, learning, plan, settings
+from mixda.report._reader_sections import domains, drift, reasons, shifts
+from mixda.report._sections import components, distances, learning, plan, settings
 
-_SECTIONS: tuple[tuple[str, str, Callable[[Facts], Markup | None]], ...] = (
+_Sections = tuple[tuple[str, str, Callable[[Facts], Markup | None]], ...]
+_SECTIONS: _Sections = (
+    ("predictions", "Predictions", predictions),
+    ("reasons", "Why rows got their class", reasons),
+    ("shifts", "What moved", shifts),
     ("domains", "Domains", domains),
+    ("monitor", "Change since the adaptation", drift),
+    ("checks", "Checks before the fit", checks),
+)
+_EXPERT_SECTIONS: _Sections = (
+    ("distances", "Distances", distances),
     ("components", "Components", components),
     ("plan", "Transport plan", plan),
-    ("predictions", "Predictions", predictions),
     ("learning", "Training", learning),
-    ("checks", "Checks before the fit", checks),
     ("settings", "Settings and versions", settings),
 )
 
@@ -29,9 +37,9 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts], Markup | None]], ...] = (
 def render(facts: Facts, title: str | None = None) -> str:
     """Return the page as text."""
     heading = _sentences.heading(facts) if title is None else str(title)
-    bodies = [(name, text, make(facts)) for name, text, make in _SECTIONS]
-    sections = [(name, text, body) for name, text, body in bodies if body is not None]
+    sections = _filled(facts, _SECTIONS)
     links = [("summary", "Summary"), *((name, text) for name, text, _ in sections)]
+    links.append(("experts", "For experts"))
     body = [
         tag("a", "Skip to content", href="#content", class_="skip"),
         definitions(),
@@ -41,6 +49,7 @@ def render(facts: Facts, title: str | None = None) -> str:
             "main",
             _section("summary", "Summary", _summary(facts)),
             *(_section(*section) for section in sections),
+            _experts(facts),
             id="content",
         ),
         _footer(facts),
@@ -50,6 +59,25 @@ def render(facts: Facts, title: str | None = None) -> str:
         body.append(tag("script", Markup(script)))
     page = tag("html", _head(heading, script), tag("body", *body), lang="en")
     return f"<!doctype html>\n{page}\n"
+
+
+def _filled(facts: Facts, sections: _Sections) -> list[tuple[str, str, Markup]]:
+    """Return name, heading and body of the sections that have a body."""
+    bodies = [(name, text, make(facts)) for name, text, make in sections]
+    return [(name, text, body) for name, text, body in bodies if body is not None]
+
+
+def _experts(facts: Facts) -> Markup:
+    """Return the fold with mixtures, transport and settings, which is closed at first."""
+    summary = tag(
+        "summary",
+        tag("h2", "For experts"),
+        tag("p", "Mixtures, distances, transport, training and settings. Not needed to use it."),
+    )
+    sign = _sentences.shared_atoms(facts)
+    body = (_section(*section) for section in _filled(facts, _EXPERT_SECTIONS))
+    signs = None if sign is None else _signs([sign])
+    return tag("details", summary, signs, *body, class_="experts", id="experts")
 
 
 def _head(heading: str, script: str) -> Markup:
@@ -103,12 +131,13 @@ def _summary(facts: Facts) -> Markup:
         )
         for card in _sentences.cards(facts)
     )
+    steps = (tag("li", step) for step in _sentences.next_steps(facts))
     parts = [
         tag("dl", *cards, class_="cards"),
         tag(
             "div",
-            tag("div", tag("h3", "Reliability"), *_paragraphs(_sentences.reliability(facts))),
-            tag("div", tag("h3", "Distances"), *_paragraphs([_sentences.distance_summary(facts)])),
+            tag("div", tag("h3", "How far to trust it"), *_paragraphs(facts)),
+            tag("div", tag("h3", "What to do next"), tag("ol", *steps)),
             class_="pair",
         ),
     ]
@@ -118,7 +147,8 @@ def _summary(facts: Facts) -> Markup:
     return join(parts)
 
 
-def _paragraphs(texts: list[str]) -> list[Markup]:
+def _paragraphs(facts: Facts) -> list[Markup]:
+    texts = [*_sentences.reliability(facts), _sentences.distance_summary(facts)]
     return [tag("p", text) for text in texts]
 
 
@@ -134,7 +164,9 @@ def _footer(facts: Facts) -> Markup:
     created_with = f"Created with mixda {version}".rstrip()
     contents = "parameters of mixtures"
     if facts.predictions is not None:
-        contents += " and row numbers of the given samples"
+        contents += ", row numbers of the given samples"
+    if facts.reasons:
+        contents += f", explanations of {len(facts.reasons)} of them without their values"
     return tag(
         "footer",
         f"{created_with}. This page is a single file that neither loads nor sends data. It "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mixda.report._charts import WIDTH, name_width
 from mixda.report._facts import Facts, Predictions
-from mixda.report._html import Markup, chart, cut, label, percent, tag
+from mixda.report._html import Markup, chart, label, percent, shorten, tag
 from mixda.report._marks import mark
 from mixda.report._scales import Scale
 from mixda.views import CertaintyBin, ClassProportions, Confusion
@@ -14,7 +14,8 @@ _MAX_CLASSES_WITH_COUNTS = 12
 
 def proportions(shown: ClassProportions, target_name: str) -> Markup:
     """Draw a row per class: its proportion in each source, in the target, and in the labels."""
-    left, row = name_width(shown.classes, 14) + 21, 21.0
+    names = shorten(shown.classes, 22)
+    left, row = name_width(names, 26) + 21, 21.0
     x = Scale(0.0, shown.largest * 1.05, left, WIDTH - 12)
     bottom = 6 + row * len(shown.classes)
     shapes = []
@@ -22,10 +23,10 @@ def proportions(shown: ClassProportions, target_name: str) -> Markup:
         shapes.append(tag("line", x1=x(value), x2=x(value), y1="4", y2=bottom, class_="grid"))
         text = percent(value)
         shapes.append(label(x(value), bottom + 14, text, text_anchor="middle", class_="dim"))
-    for k, name in enumerate(shown.classes):
+    for k in range(len(names)):
         y = 6 + row * (k + 0.5)
         shapes.append(mark(k, left - 12, y))
-        shapes.append(label(left - 21, y + 4, cut(name, 14), text_anchor="end"))
+        shapes.append(label(left - 21, y + 4, names[k], text_anchor="end"))
         sources = [x(float(proportion)) for proportion in shown.sources[:, k]]
         if sources:
             shapes.append(tag("line", x1=min(sources), x2=max(sources), y1=y, y2=y, class_="range"))
@@ -78,7 +79,8 @@ def confusion(facts: Facts, predictions: Predictions, shown: Confusion) -> Marku
     """Draw the confusion matrix; shades are shares of a row."""
     counts, shares = shown.counts, shown.row_shares
     names = [*facts.classes, *(str(name) for name in shown.unknown)]
-    left, top = max(name_width(names, 12) + 18, 52.0), 26.0
+    names = list(shorten(names, 18))
+    left, top = max(name_width(names, 22) + 18, 52.0), 26.0
     cell = (WIDTH - left - 6) / counts.shape[1]
     tall = min(max(cell, 12.0), 34.0)
     numbers = counts.shape[1] <= _MAX_CLASSES_WITH_COUNTS
@@ -91,7 +93,7 @@ def confusion(facts: Facts, predictions: Predictions, shown: Confusion) -> Marku
         y = top + tall * i
         if i < len(facts.classes):
             shapes.append(mark(i, left - 10, y + tall / 2))
-        shapes.append(label(left - 18, y + tall / 2 + 4, cut(name, 12), text_anchor="end"))
+        shapes.append(label(left - 18, y + tall / 2 + 4, name, text_anchor="end"))
         for j in range(counts.shape[1]):
             shapes += _cell(
                 int(counts[i, j]),

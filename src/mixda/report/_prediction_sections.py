@@ -7,12 +7,13 @@ from mixda._core.validation import Array
 from mixda.report import _prediction_charts as _charts
 from mixda.report import _sentences
 from mixda.report._facts import Facts, Predictions
-from mixda.report._html import Markup, listing, percent, table, tag
+from mixda.report._html import Markup, cut, join, listing, percent, table, tag
+from mixda.report._marks import legend
 from mixda.report._sections import figure
 from mixda.views import CertaintyBin, ClassProportions, Confusion, certainty_bins
 
 _CONFIDENCE_EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
-_N_LEAST_CERTAIN = 12
+_N_LEAST_CERTAIN = 10
 _MAX_OUTLIERS_LISTED = 10
 
 
@@ -27,8 +28,9 @@ def predictions(facts: Facts) -> Markup | None:
         return tag("div", *figures, class_="pair") if figures else None
     if predictions.confusion is not None:
         figures.append(_confusion(facts, predictions, predictions.confusion))
-    figures += [_confidence(predictions), _least_certain(facts, predictions)]
-    return tag("div", *figures, class_="pair")
+    figures.append(_confidence(predictions))
+    names = None if facts.short_classes == facts.classes else legend(facts.classes)
+    return join([names, tag("div", *figures, class_="pair"), _least_certain(facts, predictions)])
 
 
 def _proportions(facts: Facts, target: Array) -> Markup:
@@ -38,8 +40,9 @@ def _proportions(facts: Facts, target: Array) -> Markup:
     text += "." if true is None else ", and bars the given labels."
     if facts.balanced:
         text += " The mixtures of the sources give each class the same weight."
-    head = ["class", facts.target_name, *facts.names[: facts.n_sources]]
-    columns = [shown.target, *shown.sources]
+    near = facts.nearest_sources
+    head = ["class", facts.target_name, *(facts.names[k] for k in near)]
+    columns = [shown.target, *(shown.sources[k] for k in near)]
     if true is not None:
         head.append("true")
         columns.append(true)
@@ -107,15 +110,15 @@ def _sample_row(facts: Facts, predictions: Predictions, k: int) -> tuple[object,
     single = len(facts.classes) == 1
     row: list[object] = [
         int(predictions.row_numbers[k]),
-        facts.classes[predictions.first[k]],
+        facts.short_classes[predictions.first[k]],
         percent(float(predictions.probability[k])),
-        "–" if single else facts.classes[predictions.second[k]],
+        "–" if single else facts.short_classes[predictions.second[k]],
         "–" if single else percent(float(predictions.second_probability[k])),
     ]
     if predictions.outlier.any():
         row.append(tag("span", "outlier", class_="flag") if predictions.outlier[k] else "")
     if predictions.confusion is not None:
-        row.append(str(predictions.confusion.true_classes[predictions.confusion.codes[k]]))
+        row.append(cut(str(predictions.confusion.true_classes[predictions.confusion.codes[k]]), 28))
     return tuple(row)
 
 

@@ -1,9 +1,10 @@
-"""The sections of the page: charts with a caption and a table of their numbers."""
+"""The sections for experts: charts with a caption and a table of their numbers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,26 +35,22 @@ _MAX_TABLE_ITERATIONS = 40
 _MAX_NAMES = 60
 
 
-def domains(facts: Facts) -> Markup:
-    """Map of the domains and, for dictionaries, the coordinates."""
-    caption = (
-        "Distances on the map approximate MW2 (relative error "
-        f"{percent(facts.domain_map.error)}). Disks are sources, the square is the target"
-        + ("." if facts.adapted is None else f", and the ring is the {facts.names[-1]}.")
+def distances(facts: Facts) -> Markup:
+    """MW2 between all domains and, for dictionaries, the coordinates and what they share."""
+    shown = (*facts.nearest_sources, *range(facts.n_sources, len(facts.names)))
+    rows = [(facts.names[k], *(float(facts.distances[k, j]) for j in shown)) for k in shown]
+    text = (
+        "MW2 is the Wasserstein distance between mixtures, in units of the model's features. The "
+        f"map of the domains approximates it (relative error {percent(facts.domain_map.error)})."
     )
-    n = len(facts.names)
-    rows = [(facts.names[k], *(float(facts.distances[k, j]) for j in range(n))) for k in range(n)]
-    figures = [
-        figure(
-            "Map of the domains",
-            caption,
-            _charts.domain_map(facts),
-            table(["MW2 distance", *facts.names], rows),
-        )
-    ]
+    if len(facts.nearest_sources) < facts.n_sources:
+        text += f" The nearest {len(facts.nearest_sources)} of {facts.n_sources} sources are shown."
+    caption = tag("figcaption", tag("h3", "Distances between the domains"), tag("p", text))
+    numbers = table(["MW2 distance", *(facts.short_names[k] for k in shown)], rows)
+    parts: list[Markup | None] = [_committee(facts), tag("figure", caption, numbers)]
     if facts.model.dictionary is not None:
-        figures.append(_coordinates(facts))
-    return join([_committee(facts), _sampling(facts), tag("div", *figures, class_="pair")])
+        parts.append(_coordinates(facts))
+    return join(parts)
 
 
 def _committee(facts: Facts) -> Markup | None:
@@ -66,20 +63,26 @@ def _committee(facts: Facts) -> Markup | None:
     return tag("p", text)
 
 
-def _sampling(facts: Facts) -> Markup | None:
+def sampling(facts: Facts) -> Markup | None:
+    """Say how many rows were used, if not all."""
     sentence = describe_sampling(facts.model)
     return None if sentence is None else tag("p", sentence[0].upper() + sentence[1:])
 
 
 def _coordinates(facts: Facts) -> Markup:
-    shown = barycentric_coordinates(facts.model.dictionary, facts.names)  # type: ignore[arg-type]
+    every = barycentric_coordinates(facts.model.dictionary, facts.names)  # type: ignore[arg-type]
     caption = (
         "Each domain is a barycenter of the same atoms. Labels reach the target through the atoms "
         "that it shares with the sources."
     )
+    near = [*sorted(facts.nearest_sources), facts.n_sources]
+    names = tuple(facts.short_names[k] for k in near)
+    shown = replace(every, domains=names, values=every.values[near])
+    if len(near) <= facts.n_sources:
+        caption += f" The nearest {len(near) - 1} of {facts.n_sources} sources are drawn."
     rows = [
         (name, *(float(x) for x in row))
-        for name, row in zip(shown.domains, shown.values, strict=True)
+        for name, row in zip(every.domains, every.values, strict=True)
     ]
     head = ["domain", *shown.atoms]
     wide = {"tabindex": "0", "role": "region", "aria_label": "Barycentric coordinates"}
@@ -105,6 +108,8 @@ def components(facts: Facts) -> Markup:
         "Each ellipse is a component; its half-axes are one standard deviation. A dashed outline "
         f"means that its class is uncertain. {_plane_description(facts)}"
     )
+    if len(facts.nearest_sources) < facts.n_sources:
+        caption += f" The nearest {len(facts.nearest_sources)} of {facts.n_sources} sources."
     body = [legend(facts.classes, unlabeled=True), tag("ul", *items, class_="panels")]
     panels = figure("Components of all mixtures", caption, join(body), numbers)
     return join([panels, interpolation_slider(facts, window) if facts.frames else None])
@@ -112,7 +117,8 @@ def components(facts: Facts) -> Markup:
 
 def _panels(facts: Facts) -> list[tuple[str, str, Mixture]]:
     """Return name, role and mixture of each panel."""
-    shown = [(name, "source", m) for name, m in zip(facts.names, facts.sources, strict=False)]
+    near = sorted(facts.nearest_sources)
+    shown = [(facts.short_names[k], "source", facts.sources[k]) for k in near]
     dictionary = facts.model.dictionary
     if dictionary is not None:
         atoms = [path[-1] for path in facts.frames] or list(dictionary.atoms)
@@ -308,7 +314,6 @@ def settings(facts: Facts) -> Markup:
             "details",
             tag("summary", "Show all"),
             table(["setting", "value"], rows),
-            class_="printed",
         )
     ]
     candidates = () if model.trust is None else model.trust.candidates

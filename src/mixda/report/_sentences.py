@@ -25,6 +25,7 @@ _MIN_SHARED, _MOSTLY_SHARED = 0.25, 0.6  # of the target's coordinates
 _MANY_FEATURES = 20  # from here on, mixtures are often overconfident
 _MIN_OVERCONFIDENCE = 0.05
 _MAX_DISTANCE_LEFT = 0.5
+_MIN_USEFUL_ACCURACY = 0.7
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,14 @@ def lede(facts: Facts) -> str:
     amount = f", {samples:,} samples" if samples and None not in known else ""
     size = model.target.n_samples
     target_amount = "" if size is None else f" ({size:,} samples)"
-    names = listing([domain.name for domain in model.sources])
+    order = np.argsort(facts.to_target, kind="stable")[:3]
+    few = facts.n_sources <= 4
+    names = [facts.names[k] for k in (range(facts.n_sources) if few else order)]
+    sources = " and ".join(names) if len(names) < 3 else ", ".join(names)
+    sources += "" if few else f" and {facts.n_sources - 3} more"
     return (
         f"{model.method} learned from {plural(facts.n_sources, 'labeled domain')} "
-        f"({names}{amount}) to classify {model.target.name}{target_amount}. The labels of the "
+        f"({sources}{amount}) to classify {model.target.name}{target_amount}. The labels of the "
         f"target were not used. The data have {plural(len(facts.classes), 'class', 'classes')} and "
         f"{plural(len(model.feature_names), 'feature')}."
     )
@@ -73,13 +78,13 @@ def distance_summary(facts: Facts) -> str:
     away = float(to_target[nearest])
     name = cut(facts.names[nearest], 40)
     text = (
-        f"The nearest source to {target} is {name}, at a distance of {significant(away)} (MW2, the "
-        "Wasserstein distance between mixtures, in units of the model's features)."
+        f"The nearest source to {target} is {name}, at a distance of {significant(away)} in units "
+        "of the model's features."
     )
     if facts.class_gap > 0:
         text = (
-            f"The target is {_how_far(away / facts.class_gap)}. {text} The median distance between "
-            f"two classes of a source is {significant(facts.class_gap)}."
+            f"The target is {_how_far(away / facts.class_gap)}. {text} Two classes of a source are "
+            f"typically {significant(facts.class_gap)} apart."
         )
     return f"{text} {_distances_between_sources(facts)}"
 
@@ -207,6 +212,43 @@ def _trust_card(facts: Facts) -> Card:
     return Card("Estimated accuracy", percent(trust.accuracy), note)
 
 
+def next_steps(facts: Facts) -> list[str]:
+    """Say what to do next, the most urgent first."""
+    trust, predictions = facts.model.trust or Trust(), facts.predictions
+    measured = predictions is not None and predictions.confusion is not None
+    steps = []
+    if facts.drift is not None and facts.drift.alarm:
+        steps.append(
+            "These samples differ from those that the model was adapted to. Look at the columns "
+            "that changed; if nothing is broken, adapt to the new samples (mixda update)."
+        )
+    if _outlier_fraction(facts) > _MAX_OUTLIERS:
+        steps.append("Look at the outliers first: the model knows nothing like them.")
+    if not measured and trust.accuracy is None:
+        steps.append(
+            f"Label about 50 random rows of {facts.target_name} and repeat this report with their "
+            "labels, to measure the accuracy. Until then, treat predictions as suggestions."
+        )
+    elif not measured:
+        steps.append(
+            "The accuracy is an estimate. Before a decision that matters, label about 50 random "
+            f"rows of {facts.target_name} and repeat this report with their labels."
+        )
+    elif predictions is not None and predictions.accuracy < _MIN_USEFUL_ACCURACY:
+        steps.append(
+            "The measured accuracy is low. Add a source that resembles the target, or labels of "
+            "the target, and adapt again."
+        )
+    if any(sign.kind == "bad" for sign in signs(facts)):
+        steps.append("Read the warnings below: each names what may have gone wrong.")
+    if predictions is not None:
+        steps.append("Check the least certain samples by hand; they are listed under Predictions.")
+    steps.append(
+        "When new data arrive, run mixda monitor to see whether the model still fits them."
+    )
+    return steps
+
+
 def distance_left(facts: Facts) -> float | None:
     """Return the distance of the adapted mixture to the target, relative to the nearest source."""
     nearest = float(facts.to_target.min())
@@ -221,7 +263,6 @@ def signs(facts: Facts) -> list[Sign]:
         _found_before_the_fit(facts),
         _distance_to_sources(facts),
         _distance_after_adaptation(facts),
-        _shared_atoms(facts),
         _class_proportions(facts),
     ]
     if facts.predictions is not None:
@@ -284,7 +325,8 @@ def shared_coordinates(coordinates: Array) -> float:
     return float(np.minimum(coordinates[-1], coordinates[:-1].max(axis=0)).sum())
 
 
-def _shared_atoms(facts: Facts) -> Sign | None:
+def shared_atoms(facts: Facts) -> Sign | None:
+    """Return how much of the target the dictionary shares with the sources."""
     dictionary = facts.model.dictionary
     if dictionary is None or len(dictionary.coordinates) < 2 or len(facts.experts) > 1:
         return None
