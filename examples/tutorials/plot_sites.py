@@ -31,10 +31,11 @@ folder = Path(tempfile.mkdtemp())  # represents the files that are exchanged
 
 for name in sources:
     X, y = data.samples_of(name)
-    mixture = mixda.fit_labeled_mixture(X, y, n_components=5, random_state=0)
+    mixture = mixda.fit_labeled_mixture(X, y, 5, min_component_rows=5, random_state=0)
     mixture.save(folder / f"{name}.gmm")
 X, truth = data.samples_of(target)  # truth is only used for scoring
-mixda.fit_mixture(X, n_components=10, random_state=0).save(folder / f"{target}.gmm")
+mixture = mixda.fit_mixture(X, 10, min_component_rows=5, random_state=0)
+mixture.save(folder / f"{target}.gmm")
 
 for name in data.domain_names:
     sent, kept = (folder / f"{name}.gmm").stat().st_size, data.samples_of(name)[0].nbytes
@@ -46,8 +47,8 @@ for name in data.domain_names:
 #
 # .. note::
 #
-#    A component fitted to a single sample has that sample as its mean. If this matters, use few
-#    components relative to the size of the smallest class.
+#    A component fitted to a single sample has that sample as its mean. With
+#    ``min_component_rows=5``, every mean averages at least five rows, and ``save`` refuses others.
 #
 # At the hub: adapt from the files
 # --------------------------------

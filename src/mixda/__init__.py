@@ -40,6 +40,7 @@ _HOME = {
     "fit_mixture": "em",
     "fit_labeled_mixture": "em",
     "fit_domains": "em",
+    "fit_private_mixture": "em",
     "transport_plan": "transport",
     "barycentric_map": "transport",
     "mw2": "transport",

@@ -86,10 +86,12 @@ def test_source_is_the_same():
     assert p.info == q.info
 
 
-def test_save_warns(tmp_path):
+def test_save_refuses(tmp_path):
     X = np.random.default_rng(1).normal(size=(40, 3))
-    with pytest.warns(UserWarning, match="exposes rows"):
-        fit_mixture(X, 20, random_state=0).save(tmp_path / "p.gmm")
+    exposed = fit_mixture(X, 20, random_state=0)
+    with pytest.raises(MixdaError, match="min_component_rows=5"):
+        exposed.save(tmp_path / "p.gmm")
+    exposed.save(tmp_path / "p.gmm", allow_exposed_rows=True)
     p = fit_mixture(X, 20, random_state=0, min_component_rows=5)
     p.save(tmp_path / "p.gmm")
     assert mixda.load(tmp_path / "p.gmm").info["smallest_component"] >= 5

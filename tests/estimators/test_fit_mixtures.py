@@ -81,7 +81,7 @@ def test_it_classifies_the_target(estimator):
 @each
 def test_through_files_nothing_changes(estimator, tmp_path):
     for i, p in enumerate([*SITES, HALL]):
-        p.save(tmp_path / f"{i}.gmm")
+        p.save(tmp_path / f"{i}.gmm", allow_exposed_rows=True)
     *sources, target = [load(tmp_path / f"{i}.gmm") for i in range(4)]
     again, before = fitted(estimator, sources, target).to_model(), fitted(estimator).to_model()
     assert np.array_equal(again.predict_proba(TARGET), before.predict_proba(TARGET))

@@ -40,7 +40,7 @@ def test_fit_and_predict_with_gaps(task, estimator, tmp_path):
     complete = estimator.fit(X, y, sample_domain=ids).score(X[target], y[target])
     estimator.fit(gaps, y, sample_domain=ids)
     assert estimator.score(gaps[target], y[target]) > complete - 0.08
-    estimator.save(tmp_path / "m.mixda")
+    estimator.save(tmp_path / "m.mixda", allow_exposed_rows=True)
     model = AdaptedModel.load(tmp_path / "m.mixda")
     expected = estimator.predict_proba(gaps[target])
     np.testing.assert_allclose(model.predict_proba(gaps[target]), expected, atol=1e-12)

@@ -86,7 +86,7 @@ def test_a_model_predicts_what_its_estimator_predicts(estimator, encoder, scale,
     np.testing.assert_allclose(model.predict_proba(NEW), expected, atol=1e-12)
     assert model.classes.tolist() == ["idle", "worn"]
     assert model.method == type(estimator).__name__
-    estimator.save(tmp_path / "m.mixda")
+    estimator.save(tmp_path / "m.mixda", allow_exposed_rows=True)
     again = AdaptedModel.load(tmp_path / "m.mixda")
     assert np.array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
     assert (again.predict(NEW) == model.classes[expected.argmax(axis=1)]).all()
@@ -96,10 +96,10 @@ def test_a_model_predicts_what_its_estimator_predicts(estimator, encoder, scale,
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_file_gives_the_same_model_to_the_bit(estimator, tmp_path):
     model = fitted(estimator).to_model()
-    model.save(tmp_path / "m.mixda")
+    model.save(tmp_path / "m.mixda", allow_exposed_rows=True)
     again = mixda.load(tmp_path / "m.mixda")
     assert_same(again, model)
-    again.save(tmp_path / "n.mixda")
+    again.save(tmp_path / "n.mixda", allow_exposed_rows=True)
     assert (tmp_path / "n.mixda").read_bytes() == (tmp_path / "m.mixda").read_bytes()
 
 
@@ -125,7 +125,7 @@ def unbalanced(*sizes):
 
 
 def noted(model, path):
-    model.save(path)
+    model.save(path, allow_exposed_rows=True)
     sources = AdaptedModel.load(path).sources
     return np.array([domain.mixture.info["class_shares"] for domain in sources])
 

@@ -53,5 +53,5 @@ def test_in_a_model(model, tmp_path):
     assert model.trust is None
     assert replace(model, trust={}).trust is None
     assert replace(model, trust=TRUST.to_json()).trust == TRUST
-    replace(model, trust=TRUST).save(tmp_path / "m.mixda")
+    replace(model, trust=TRUST).save(tmp_path / "m.mixda", allow_exposed_rows=True)
     assert AdaptedModel.load(tmp_path / "m.mixda").trust == TRUST

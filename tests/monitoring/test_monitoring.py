@@ -188,7 +188,7 @@ def test_json(model):
 
 
 def test_reference_is_saved(model, tmp_path):
-    model.save(tmp_path / "m.mixda")
+    model.save(tmp_path / "m.mixda", allow_exposed_rows=True)
     loaded = AdaptedModel.load(tmp_path / "m.mixda")
     X = draw(100, 1.0)[0]
     assert monitor(loaded, X).to_json() == monitor(model, X).to_json()
@@ -214,7 +214,7 @@ def test_update(method, tmp_path):
     assert np.mean(updated.predict(X) == y) >= np.mean(model.predict(X) == y) - 0.01
     assert not monitor(updated, draw(300, 2.0)[0]).alarm
     assert updated.trust is None or updated.trust.accuracy is None
-    updated.save(tmp_path / "m.mixda")
+    updated.save(tmp_path / "m.mixda", allow_exposed_rows=True)
     assert updated.shifts(1)[0].feature == "pressure"  # moved by us, in a committee too
     for one in (model, updated):
         why = one.explain(X[0])

@@ -7,7 +7,7 @@ import numpy as np
 from mixda._core.errors import MixdaError
 from mixda._core.typing import Array
 from mixda._core.validation import check_positive_int
-from mixda.mixture import Mixture
+from mixda.mixture import SMALLEST_COMPONENT, Mixture, smallest_component
 from mixda.transport import check_same_features, features, squared_distances
 
 
@@ -68,4 +68,7 @@ def merge_mixtures(
         distances[j], distances[:, j] = np.inf, np.inf
     d = memory.n_features
     weights = weights[alive] / weights[alive].sum()
-    return Mixture(weights, points[alive, :d], points[alive, d:], feature_names=names)
+    counts = [smallest_component(p) for p in (memory, batch)]
+    known = [count for count in counts if count is not None]
+    info = {SMALLEST_COMPONENT: min(known)} if known else {}
+    return Mixture(weights, points[alive, :d], points[alive, d:], feature_names=names, info=info)

@@ -155,7 +155,7 @@ def fit(
     alone = domain is None and "{domain}" not in output.name
     paths = output_paths(output, [""] if alone else list(mixtures))
     for mixture, path in zip(mixtures.values(), paths, strict=True):
-        mixture.save(path)
+        mixture.save(path, allow_exposed_rows=True)  # `fit_files` has checked it
     rows = [
         {
             "file": str(path),
@@ -285,7 +285,7 @@ def adapt(
                 checkpoint=checkpoint,
                 verbose=out.shown,
             )
-            model.save(output)
+            model.save(output, allow_exposed_rows=True)  # `adapt_files` has checked it
     except KeyboardInterrupt:
         if checkpoint.exists():
             typer.echo(f"interrupted; run the same command to resume from {checkpoint}", err=True)

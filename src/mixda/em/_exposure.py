@@ -18,7 +18,11 @@ from mixda.mixture import Mixture
 
 
 def merge_exposed(
-    parameters: Parameters, problem: MixtureProblem, moments: Moments, min_rows: int
+    parameters: Parameters,
+    problem: MixtureProblem,
+    moments: Moments,
+    domain: Moments,
+    min_rows: int,
 ) -> tuple[Mixture, float]:
     """Return the mixture and the smallest effective count of its components.
 
@@ -29,41 +33,63 @@ def merge_exposed(
     count is a lower bound of the number of rows: the mass of the component divided by the weight
     of the heaviest row. A component whose rows coincide in all features counts as one row; a
     feature without any value in the group does not tell rows apart.
+
+    Where values are missing, the mean of a feature averages fewer rows. If these are fewer than
+    `min_rows`, it becomes the mean of the whole group, or else that of its domain.
     """
     weights = np.exp(parameters.log_weights)
     weights = weights / weights.sum()
     means, stds = parameters.means, parameters.stds
     variances = stds**2 if parameters.variances is None else parameters.variances
-    observed = moments.observed > 0
+    has_value = moments.observed > 0
+    shares = parameters.observed
+    shares = np.ones_like(means) if shares is None else np.where(has_value, shares, 1.0)
     rows = moments.weight / moments.heaviest
-    counts = _effective_counts(rows * weights, variances * observed, problem)
+    counts = _effective_counts(rows * weights, variances * has_value, problem)
     while min_rows > 1 and len(weights) > 1 and counts.min() < min_rows:
         i = int(counts.argmin())
         j = _closest(i, means / problem.unit, stds / problem.unit)
-        weights, means, variances = _merge_pair(i, j, weights, means, variances)
+        weights, means, variances, shares = _merge_pair(i, j, weights, means, variances, shares)
         stds = np.delete(stds, j, axis=0)
         merged = i - (j < i)
         stds[merged] = np.sqrt(np.maximum(variances[merged], problem.floor**2))
-        counts = _effective_counts(rows * weights, variances * observed, problem)
-    mixture = Mixture(weights / weights.sum(), means + problem.center, stds)
-    return mixture, float(counts.min())
+        counts = _effective_counts(rows * weights, variances * has_value, problem)
+    observed = rows * weights[:, None] * shares
+    means = means + problem.center
+    for pooled in (moments, domain) if min_rows > 1 else ():
+        enough = pooled.observed / pooled.heaviest
+        thin = (observed < min(min_rows, counts.min()) - 1e-9) & (enough > observed)
+        means = np.where(thin, pooled.mean, means)
+        stds = np.where(thin, np.maximum(pooled.spread, problem.floor), stds)
+        observed = np.where(thin, enough, observed)
+    mixture = Mixture(weights / weights.sum(), means, stds)
+    return mixture, float(min(counts.min(), observed.min()))
 
 
-def check_exposure(key: GroupKey, problem: MixtureProblem, moments: Moments, min_rows: int) -> None:
-    """Refuse a group that even one component would expose: too few rows, or equal ones."""
+def check_exposure(
+    key: GroupKey, problem: MixtureProblem, moments: Moments, domain: Moments, min_rows: int
+) -> None:
+    """Refuse a group that even one component would expose: too few rows or values, or equal ones.
+
+    A feature of few values in the group takes those of the whole domain.
+    """
     rows = np.array([moments.weight / moments.heaviest])
     count = _effective_counts(rows, moments.spread[None] ** 2, problem).item()
-    if min_rows == 1 or count >= min_rows:
+    values = domain.observed / domain.heaviest
+    if min_rows == 1 or min(count, values.min()) >= min_rows:
         return
-    domain, label = key
-    group = "the data have" if label is None else f"class {str(label)!r} has"
-    where = "" if domain is None else f" in domain {str(domain)!r}"
-    what = "rows that are equal or nearly so" if count < rows else "row(s)"
+    name, label = key
+    where = "" if name is None else f" in domain {str(name)!r}"
+    if count >= min_rows:
+        what = f"feature {values.argmin()} has {values.min():g} value(s){where}"
+    else:
+        group = "the data have" if label is None else f"class {str(label)!r} has"
+        kind = "rows that are equal or nearly so" if count < rows else "row(s)"
+        what = f"{group} {moments.n} {kind}{where}"
     raise MixdaError(
-        f"{group} {moments.n} {what}{where}, which the mixture would expose: every component must "
-        f"average at least min_component_rows={min_rows} different rows "
-        "(--min-rows-per-component). Add rows, leave them out, or allow it with "
-        "allow_exposed_rows=True (--allow-exposed-rows)."
+        f"{what}, which the mixture would expose: every component must average at least "
+        f"min_component_rows={min_rows} different rows (--min-rows-per-component). Add rows, leave "
+        "them out, or allow it with allow_exposed_rows=True (--allow-exposed-rows)."
     )
 
 
@@ -80,16 +106,18 @@ def _closest(i: int, means: Array, stds: Array) -> int:
 
 
 def _merge_pair(
-    i: int, j: int, weights: Array, means: Array, variances: Array
-) -> tuple[Array, Array, Array]:
-    """Replace components i and j by one with their total mass, mean and variance."""
+    i: int, j: int, weights: Array, means: Array, variances: Array, shares: Array
+) -> tuple[Array, ...]:
+    """Replace components i and j by one with their total mass, mean, variance and share."""
     total = weights[i] + weights[j]
     p, q = weights[i] / total, weights[j] / total
     mean = p * means[i] + q * means[j]
     variance = p * variances[i] + q * variances[j] + p * q * (means[i] - means[j]) ** 2
+    share = p * shares[i] + q * shares[j]
     merged = []
-    for values, value in ((weights, total), (means, mean), (variances, variance)):
+    both = ((weights, total), (means, mean), (variances, variance), (shares, share))
+    for values, value in both:
         values = values.copy()
         values[i] = value
         merged.append(np.delete(values, j, axis=0))
-    return merged[0], merged[1], merged[2]
+    return tuple(merged)

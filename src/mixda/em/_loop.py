@@ -111,7 +111,7 @@ def fit_source(
         searches = _run(passes, problems, random_state, verbose, file, first_pass)
     if file is not None:
         file.remove()
-    fitted = _fitted_groups(searches, problems, moments, constraints, source.feature_names)
+    fitted = _fitted_groups(searches, problems, moments, domains, constraints, source.feature_names)
     return [replace(group, label=names.get(group.label)) for group in fitted]
 
 
@@ -133,7 +133,8 @@ def fit_rows(
         moments = _completed(passes.moments, {None: whole}, feature_names)
         problems = _problems(moments, {None: whole}, settings, constraints)
         searches = _run(passes, problems, rng, verbose)
-    return _fitted_groups(searches, problems, moments, constraints, feature_names)
+    domains = {None: whole}
+    return _fitted_groups(searches, problems, moments, domains, constraints, feature_names)
 
 
 def _check_options(
@@ -204,7 +205,7 @@ def _problems(
             m.n, m.mean, domain.spread, floor, unit, group_settings, negligible_std
         )
         if not constraints.allow_exposed_rows:
-            check_exposure(key, problem, m, constraints.min_component_rows)
+            check_exposure(key, problem, m, domain, constraints.min_component_rows)
         problems[key] = problem
     return problems
 
@@ -301,6 +302,7 @@ def _fitted_groups(
     searches: Searches,
     problems: Mapping[GroupKey, MixtureProblem],
     moments: Mapping[GroupKey, Moments],
+    domains: Mapping[Any, Moments],
     constraints: Constraints,
     feature_names: tuple[str, ...] | None,
 ) -> list[FittedGroup]:
@@ -308,7 +310,9 @@ def _fitted_groups(
     for (domain, label), m in moments.items():
         key = domain, label
         min_rows = constraints.min_component_rows
-        mixture, smallest = merge_exposed(searches[key].result, problems[key], m, min_rows)
+        mixture, smallest = merge_exposed(
+            searches[key].result, problems[key], m, domains[domain], min_rows
+        )
         info = {"n_samples": m.n, SMALLEST_COMPONENT: round(smallest, 3)}
         mixture = replace(mixture, feature_names=feature_names, info=info)
         groups.append(FittedGroup(domain, label, mixture, m.n, m.weight))

@@ -30,12 +30,15 @@ class Parameters:
     """Parameters of a mixture: log-weights (K,), means less the center (K, d), stds (K, d).
 
     ``variances`` (K, d) are those of the samples, before the floor; None before the first M-step.
+    ``observed`` (K, d) is the share of each component's mass in rows that have a value; None if no
+    value is missing.
     """
 
     log_weights: Array
     means: Array
     stds: Array
     variances: Array | None = None
+    observed: Array | None = None
 
     @cached_property
     def kernel(self) -> LogGaussians:
@@ -49,7 +52,8 @@ class SuffStats:
 
     ``n_k`` (K,) is :math:`\sum_i r_{ik}`, ``sum_x`` (K, d) is :math:`\sum_i r_{ik} (x_i - c)` and
     ``sum_xx`` (K, d) is :math:`\sum_i r_{ik} (x_i - c)^2`, where :math:`r_{ik}` includes the
-    weight of sample i. ``loglik`` is the weighted log-likelihood, ``weight`` the sum of weights.
+    weight of sample i. ``loglik`` is the weighted log-likelihood, ``weight`` the sum of weights,
+    and ``missing`` (K, d) the sum of the :math:`r_{ik}` of samples without a value, or zero.
     """
 
     n_k: Array
@@ -57,6 +61,7 @@ class SuffStats:
     sum_xx: Array
     loglik: float
     weight: float
+    missing: Array | float = 0.0
 
     def merge(self, other: SuffStats) -> SuffStats:
         """Return the statistics of both sets of samples (around the same center)."""
@@ -66,6 +71,7 @@ class SuffStats:
             self.sum_xx + other.sum_xx,
             self.loglik + other.loglik,
             self.weight + other.weight,
+            self.missing + other.missing,
         )
 
     def scaled(self, factor: float) -> SuffStats:
@@ -76,6 +82,7 @@ class SuffStats:
             factor * self.sum_xx,
             factor * self.loglik,
             factor * self.weight,
+            factor * self.missing,
         )
 
 
@@ -125,11 +132,12 @@ def e_step(
     n_k = posterior.sum(axis=1)
     responsibilities = posterior if relevant is None else _sparse_if_cheaper(posterior, relevant)
     sum_x, sum_xx = responsibilities @ x, responsibilities @ squares
+    missing_mass: Array | float = 0.0
     if missing is not None:
         missing_mass = responsibilities @ missing.astype(np.float64)
         sum_x += missing_mass * parameters.means
         sum_xx += missing_mass * (parameters.means**2 + parameters.stds**2)
-    return SuffStats(n_k, sum_x, sum_xx, loglik, total)
+    return SuffStats(n_k, sum_x, sum_xx, loglik, total, missing_mass)
 
 
 def _sparse_if_cheaper(posterior: Array, relevant: NDArray[np.bool_]) -> Any:
@@ -155,4 +163,8 @@ def m_step(stats: SuffStats, floor: Array, previous: Parameters) -> Parameters:
     variances = np.maximum(stats.sum_xx / n_k[:, None] - means**2, 0.0)
     stds = np.sqrt(np.maximum(variances, floor**2))
     log_weights = np.log(n_k) - np.log(n_k.sum())
-    return Parameters(log_weights, means, np.where(alive, stds, previous.stds), variances)
+    observed = None
+    if isinstance(stats.missing, np.ndarray):
+        observed = np.clip(1.0 - stats.missing / n_k[:, None], 0.0, 1.0)
+    stds = np.where(alive, stds, previous.stds)
+    return Parameters(log_weights, means, stds, variances, observed)

@@ -338,9 +338,21 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Explain why a row of the target got its class; see `AdaptedModel.explain`."""
         return self.to_model().explain(row, against)
 
-    def save(self, path: str | Path, domain_names: Sequence[str] | None = None) -> None:
-        """Write `to_model` to `path` (customarily ``.mixda``), atomically."""
-        self.to_model(domain_names).save(path)
+    def save(
+        self,
+        path: str | Path,
+        domain_names: Sequence[str] | None = None,
+        allow_exposed_rows: bool = False,
+    ) -> None:
+        """Write `to_model` to `path` (customarily ``.mixda``), atomically.
+
+        Parameters
+        ----------
+        path : path
+        domain_names : see `to_model`
+        allow_exposed_rows : see `AdaptedModel.save`
+        """
+        self.to_model(domain_names).save(path, allow_exposed_rows)
 
     def report(
         self,

@@ -6,8 +6,6 @@ see samples whose gaps are filled, in `fit` and in `predict` alike.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,7 +64,7 @@ def fit_imputer(X: Array) -> Mixture:
         allow_exposed_rows=True,
         random_state=0,
     )
-    return replace(mixture.affine(-center / spread, 1.0 / spread), info={})
+    return mixture.affine(-center / spread, 1.0 / spread)
 
 
 def fill_empty_features(X: Array, ids: Ids, imputer: Mixture) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
+from mixda._core.quantiles import smooth_quantiles
 from mixda._core.typing import Array
 from mixda.rules import Affine, Interpolate
 
@@ -21,6 +22,8 @@ def standardization(X: Array) -> Affine:
 def rank_to_normal(X: Array) -> Interpolate:
     """Return the map of each feature's quantiles to normal ones, with at least five rows a knot.
 
+    A knot averages five values, so that files do not hold the values of single rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -32,7 +35,7 @@ def rank_to_normal(X: Array) -> Interpolate:
     """
     n_knots = int(np.clip(len(X) // _ROWS_PER_KNOT, 2, _MAX_KNOTS))
     levels = (np.arange(n_knots) + 0.5) / n_knots
-    knots = np.quantile(X, levels, axis=0)
+    knots = smooth_quantiles(X, levels)
     scores = np.tile(norm.ppf(levels)[:, None], (1, X.shape[1]))
     for j in range(X.shape[1]):  # tied quantiles share the mean of their scores, as midranks do
         _, place, counts = np.unique(knots[:, j], return_inverse=True, return_counts=True)

@@ -379,7 +379,13 @@ class GMMDaDiL(MixtureClassifier):
         if self.max_target_components is not None:
             most = check_positive_int(self.max_target_components, "max_target_components")
         batch = fit_mixture(
-            Z, "bic", max_components=min(most, 10), min_std=self._floor, random_state=rng
+            Z,
+            "bic",
+            max_components=min(most, 10),
+            min_std=self._floor,
+            min_component_rows=self.min_component_rows,
+            allow_exposed_rows=True,  # `AdaptedModel.save` tells
+            random_state=rng,
         )
         self._sizes = [*self._sizes[:-1], self.n_target_seen_ + len(Z)]
         share = max(len(Z) / self.n_target_seen_, forgetting)

@@ -7,9 +7,9 @@ from mixda.mixture._density import log_gaussians as log_gaussians
 from mixda.mixture._density import normalize_log_rows as normalize_log_rows
 from mixda.mixture._exposure import MIN_COMPONENT_ROWS as MIN_COMPONENT_ROWS
 from mixda.mixture._exposure import SMALLEST_COMPONENT as SMALLEST_COMPONENT
+from mixda.mixture._exposure import check_exposed as check_exposed
 from mixda.mixture._exposure import is_exposed as is_exposed
 from mixda.mixture._exposure import smallest_component as smallest_component
-from mixda.mixture._exposure import warn_if_exposed as warn_if_exposed
 from mixda.mixture._mixture import FORMAT as FORMAT
 from mixda.mixture._mixture import FORMAT_VERSION as FORMAT_VERSION
 from mixda.mixture._mixture import Mixture

@@ -5,9 +5,9 @@ A mean of a single row is that row. So files should hold only means of several r
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Any, Protocol
+
+from mixda._core.errors import MixdaError
 
 MIN_COMPONENT_ROWS = 5  # that every mean in a file should average
 SMALLEST_COMPONENT = "smallest_component"  # key in `info`: the smallest of these numbers
@@ -42,11 +42,16 @@ def is_exposed(mixture: HasInfo) -> bool:
     return count is not None and count < MIN_COMPONENT_ROWS
 
 
-def warn_if_exposed(mixture: HasInfo, path: str | Path, what: str = "the mixture") -> None:
-    """Warn that a file will hold means of very few rows."""
-    if is_exposed(mixture):
-        warnings.warn(
-            f"{path} exposes rows: a component of {what} averages {smallest_component(mixture):g} "
-            f"row(s). Fit with min_component_rows={MIN_COMPONENT_ROWS} if that matters.",
-            stacklevel=3,
-        )
+def check_exposed(
+    mixture: HasInfo, allow: bool, what: str = "the mixture", min_rows: int = MIN_COMPONENT_ROWS
+) -> None:
+    """Refuse to write means that are known to average very few rows, unless that is allowed."""
+    count = smallest_component(mixture)
+    if allow or count is None or count >= min_rows:
+        return
+    raise MixdaError(
+        f"a component of {what} averages {count:g} row(s), which the file would expose: every mean "
+        f"must average at least {min_rows} different rows. Fit with "
+        f"min_component_rows={min_rows} (--min-rows-per-component), leave out classes with fewer "
+        "rows, or allow it with allow_exposed_rows=True (--allow-exposed-rows)."
+    )

@@ -29,7 +29,7 @@ from mixda._core.validation import (
 )
 from mixda.mixture._checks import check_feature_names, check_labels, frozen
 from mixda.mixture._density import log_gaussians, normalize_log_rows
-from mixda.mixture._exposure import warn_if_exposed
+from mixda.mixture._exposure import check_exposed
 from mixda.mixture._sklearn import gaussian_mixture, parameters_from_sklearn
 
 if TYPE_CHECKING:
@@ -309,16 +309,22 @@ class Mixture:
         means, stds = self.means[:, columns], self.stds[:, columns]
         return replace(self, means=means, stds=stds, feature_names=tuple(feature_names))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, allow_exposed_rows: bool = False) -> None:
         """Write the mixture to `path` (usually ``.gmm``), atomically.
 
         The file is a NumPy ``.npz`` archive without pickles: ``numpy.load(path)`` opens it. It has
         the arrays `weights`, `means`, `stds` and, for a labeled mixture, `labels` and `classes`.
         The entry `header` is a JSON text: the format and its version, the feature names, `info`,
-        the version of mixda and a SHA-256 checksum. A warning tells if a mean is known to average
-        fewer than 5 rows (``info["smallest_component"]``).
+        the version of mixda and a SHA-256 checksum.
+
+        Parameters
+        ----------
+        path : path
+        allow_exposed_rows : bool
+            Write the file even if a mean is known to average fewer than 5 rows
+            (``info["smallest_component"]``), which may expose them. By default, this is an error.
         """
-        warn_if_exposed(self, path)
+        check_exposed(self, allow_exposed_rows)
         header = {"format": FORMAT, "version": FORMAT_VERSION}
         remembered = {"feature_names": self.feature_names, "info": self.info}
         write_archive(path, {**header, **remembered}, self._arrays())

@@ -20,7 +20,7 @@ from mixda._core.validation import Array, check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
-from mixda.mixture import Mixture, frozen, has_gaps, warn_if_exposed
+from mixda.mixture import MIN_COMPONENT_ROWS, Mixture, check_exposed, frozen, has_gaps
 from mixda.model._checks import check_dictionary, check_reference
 from mixda.model._display import ModelDisplay
 from mixda.model._domain import Domain
@@ -46,8 +46,8 @@ class AdaptedModel(ModelDisplay):
 
     It is made by ``estimator.to_model()`` and predicts what the estimator predicts for the target.
     Its file runs no code when it is opened. It holds mixtures, but no samples. (The mean of a
-    component that was fitted to a single sample is that sample: `save` warns if a mean averages
-    fewer than 5 rows, and ``min_component_rows=5`` prevents it.)
+    component that was fitted to a single sample is that sample: `save` refuses means of fewer
+    than 5 rows, and ``min_component_rows=5`` prevents them.)
 
     Attributes
     ----------
@@ -332,15 +332,21 @@ class AdaptedModel(ModelDisplay):
             X = X[list(self.feature_names)]
         return check_X(X, n_features=len(self.feature_names), allow_nan=True)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, allow_exposed_rows: bool = False) -> None:
         """Write the model to `path` (customarily ``.mixda``), atomically.
 
         The file is a NumPy ``.npz`` archive without pickles: the arrays of all parts, named by
         their place (``target.mixture.means``), and `header`, a JSON text with everything else and
-        a SHA-256 checksum. A warning tells if a mean averages fewer than 5 rows.
+        a SHA-256 checksum.
+
+        Parameters
+        ----------
+        path : path
+        allow_exposed_rows : bool
+            Write the file even if a mean is known to average fewer than 5 rows, which may expose
+            them. By default, this is an error.
         """
-        for domain in (*self.sources, self.target):
-            warn_if_exposed(domain.mixture, path, f"domain {domain.name!r}")
+        self.check_exposed(allow_exposed_rows)
         tree, arrays = pack(replace(self, trust=None), _KINDS)
         if self.trust is not None:
             tree["fields"]["trust"] = {"json": self.trust.to_json()}
@@ -349,6 +355,13 @@ class AdaptedModel(ModelDisplay):
             del tree["fields"][name]
         version = FORMAT_VERSION if new else 1
         write_archive(path, {"format": FORMAT, "version": version, "model": tree}, arrays)
+
+    def check_exposed(self, allow: bool = False, min_rows: int = MIN_COMPONENT_ROWS) -> None:
+        """Raise an error if a mean is known to average fewer than `min_rows` rows."""
+        for domain in (*self.sources, self.target):
+            check_exposed(domain.mixture, allow, f"domain {domain.name!r}", min_rows)
+        if self.imputer is not None:
+            check_exposed(self.imputer, allow, "the imputer", min_rows)
 
     @classmethod
     def load(cls, path: str | Path) -> AdaptedModel:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixda._core.errors import MixdaError
+from mixda._core.quantiles import smooth_quantiles
 from mixda._core.typing import Array
 from mixda._core.validation import check_array, check_number, check_positive_int
 from mixda.mixture import frozen
@@ -23,7 +24,8 @@ class Reference:
     ----------
     n_rows : int
     quantiles : ndarray of shape (d, q)
-        Of each column, in the units of the user; from 5 % to 95 %.
+        Of each column, in the units of the user; from 5 % to 95 %. Each averages the five nearest
+        values, so that none is the value of a row.
     shares_below : ndarray of shape (d, q)
         Share of the rows that are less than or equal to each quantile.
     means, stds : ndarray of shape (d,)
@@ -69,10 +71,10 @@ class Reference:
         >>> X = np.arange(20.0)[:, None]
         >>> reference = Reference.from_rows(X, np.ones((20, 1)), 0)
         >>> reference.quantiles, reference.shares_below
-        (array([[ 4.75,  9.5 , 14.25]]), array([[0.25, 0.5 , 0.75]]))
+        (array([[ 5., 10., 14.]]), array([[0.3 , 0.55, 0.75]]))
         """
         n_bins = int(np.clip(len(X) // _MIN_ROWS_PER_BIN, 2, _MAX_LEVELS + 1))
-        quantiles = np.quantile(X, np.arange(1, n_bins) / n_bins, axis=0).T
+        quantiles = smooth_quantiles(X, np.arange(1, n_bins) / n_bins).T
         confidence = proba.max(axis=1)
         return cls(
             n_rows=len(X),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
+from mixda._core.quantiles import smooth_quantiles
 from mixda._core.typing import Array
 from mixda._core.validation import check_number
 from mixda.mixture import count_samples
@@ -140,7 +141,7 @@ def _compare_columns(
     p_values = _holm(kstwo.sf(gaps, max(1, round(n_effective))))
     n_levels = before.quantiles.shape[1]
     levels = np.arange(1, n_levels + 1) / (n_levels + 1)
-    moved = np.abs(np.quantile(X, levels, axis=0).T - before.quantiles).mean(axis=1)
+    moved = np.abs(smooth_quantiles(X, levels).T - before.quantiles).mean(axis=1)
     moved = np.maximum(moved, np.abs(X.mean(axis=0) - before.means))  # both are at most W1
     return _changes(names, before.means, before.stds, X, moved, p_values, level)
 

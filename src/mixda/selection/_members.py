@@ -7,7 +7,7 @@ probabilities of all classes and, at the end, a rule that a file can hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
 from mixda.estimators import GMMDaDiL, MultiSourceClassifier, rule_of
 from mixda.estimators.encoders import seeded
-from mixda.mixture import Mixture
+from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.rules import Chain, Fourier, Linear, Posterior, Rule
 from mixda.selection._views import RAW, VIEWS
 
@@ -248,6 +248,29 @@ def fit_on(estimator: Any, sample: Sample) -> Any:
     return estimator.fit(np.vstack([sample.X, sample.target]), codes, sample_domain=domain)
 
 
+def without_rare_classes(domain: NDArray[Any], codes: Codes) -> NDArray[np.bool_]:
+    """Return which rows to keep so that mixtures of a file average several rows of each class.
+
+    Classes of fewer than five rows in a domain are left out of it, unless that leaves a domain
+    without rows or no domain with the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._members import without_rare_classes
+    >>> domain, codes = np.repeat([0, 1], [8, 12]), np.repeat([0, 1, 0, 1], [7, 1, 6, 6])
+    >>> np.flatnonzero(~without_rare_classes(domain, codes))
+    array([7])
+    """
+    kept = np.ones(len(codes), dtype=bool)
+    for k in np.unique(domain):
+        own = domain == k
+        common = np.flatnonzero(np.bincount(codes[own]) >= MIN_COMPONENT_ROWS)
+        if len(common):
+            kept[own] = np.isin(codes[own], common)
+    return kept | ~np.isin(codes, codes[kept])
+
+
 def _copy(classifier: Any, n: int) -> Any:
     return clone(classifier)
 
@@ -321,9 +344,16 @@ def _fit_adapted_lda(sample: Sample, seed: int) -> Fitted:
 
 def _fit_dictionary(sample: Sample, seed: int) -> Fitted:
     model = GMMDaDiL(
-        encoder="lda", scale=None, classifier="map", n_iter=_DICTIONARY_STEPS, random_state=seed
+        encoder="lda",
+        scale=None,
+        classifier="map",
+        n_iter=_DICTIONARY_STEPS,
+        min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold this mixture
+        random_state=seed,
     )
-    mixture = fit_on(model, sample).target_mixture_
+    kept = without_rare_classes(sample.domain, sample.codes)
+    parts = {"X": sample.X[kept], "codes": sample.codes[kept], "domain": sample.domain[kept]}
+    mixture = fit_on(model, replace(sample, **parts)).target_mixture_
     labels = np.zeros((mixture.n_components, sample.n_classes))
     labels[:, np.asarray(mixture.classes)] = mixture.labels
     decide = Posterior(Mixture(mixture.weights, mixture.means, mixture.stds, labels))

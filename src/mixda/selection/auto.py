@@ -21,11 +21,19 @@ from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
 from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, standardization
 from mixda.estimators.utils import Source, is_large
+from mixda.mixture import MIN_COMPONENT_ROWS
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Rule
 from mixda.selection._committee import assemble, assess, make_pools
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
-from mixda.selection._members import Fitted, InMemory, Member, candidate_members, make_members
+from mixda.selection._members import (
+    Fitted,
+    InMemory,
+    Member,
+    candidate_members,
+    make_members,
+    without_rare_classes,
+)
 from mixda.selection._pool import Fold
 from mixda.selection._shares import Ranges, check_shares
 from mixda.selection._thinning import thin
@@ -371,6 +379,7 @@ class AutoMSDA(MultiSourceClassifier):
             encoder=encoder,
             classifier="map",
             n_iter=10,
+            min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold these mixtures
             checkpoint=self.checkpoint,
             random_state=self._seed,
             verbose=self.verbose,
@@ -381,7 +390,10 @@ class AutoMSDA(MultiSourceClassifier):
         else:
             codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
             ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
-            self.display_.fit(np.vstack(X), self.classes_[codes], sample_domain=ids)
+            kept = np.ones(len(ids), dtype=bool)
+            kept[ids >= 0] = without_rare_classes(ids[ids >= 0], codes[ids >= 0])
+            labels = self.classes_[codes]
+            self.display_.fit(np.vstack(X)[kept], labels[kept], sample_domain=ids[kept])
         self.source_mixtures_ = self.display_.source_mixtures_
         self.unlabeled_mixture_ = self.display_.unlabeled_mixture_
 
@@ -401,11 +413,22 @@ class AutoMSDA(MultiSourceClassifier):
     def _rule(self) -> Rule:
         return self.rule_
 
-    def save(self, path: str | Path, domain_names: Sequence[str] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        domain_names: Sequence[str] | None = None,
+        allow_exposed_rows: bool = False,
+    ) -> None:
         """Write `to_model` to `path` (customarily ``.mixda``), atomically.
 
         Your own `classifiers` can be saved if they are linear models, forests, boosted trees or
         small networks of scikit-learn, or pipelines of these.
+
+        Parameters
+        ----------
+        path : path
+        domain_names : see `to_model`
+        allow_exposed_rows : see `AdaptedModel.save`
         """
         self._check_adapted()
         steps = [getattr(rule, "steps", (rule,)) for rule in self.rule_.members]
@@ -416,7 +439,7 @@ class AutoMSDA(MultiSourceClassifier):
                     "holds formulas of a few kinds only and no samples; use the fitted AutoMSDA "
                     "itself, or leave this classifier out."
                 )
-        super().save(path, domain_names)
+        super().save(path, domain_names, allow_exposed_rows)
 
     def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
         """Return the committee as a value that can be saved.

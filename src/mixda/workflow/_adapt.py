@@ -18,7 +18,7 @@ from mixda._core.validation import check_choice, check_positive_int, check_rando
 from mixda.chunks import Domains, RowSource, from_arrays, running_on
 from mixda.em import refine_mixture
 from mixda.estimators import COMMANDS
-from mixda.mixture import MIN_COMPONENT_ROWS, Mixture, smallest_component
+from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.model import AdaptedModel
 from mixda.tables import PathArgument, Samples, one_kind_of_classes
 from mixda.workflow._check import stored_checks, warn_about
@@ -193,8 +193,7 @@ def adapt_files(
         else:
             names = _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
-    if not allow_exposed_rows and hasattr(estimator, "min_component_rows"):
-        _check_exposed(model, min_component_rows)
+    model.check_exposed(allow_exposed_rows, min_component_rows)
     if names is not None:
         model = replace(model, feature_names=tuple(names))
     if isinstance(inputs.target, Samples):
@@ -206,19 +205,6 @@ def adapt_files(
         columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,
         settings={**model.settings, **stored_checks(checks)},
     )
-
-
-def _check_exposed(model: AdaptedModel, min_rows: int) -> None:
-    """Refuse a model whose file would expose rows: a domain or one of its classes is too small."""
-    for domain in (*model.sources, model.target):
-        count = smallest_component(domain.mixture)
-        if count is not None and count < min_rows:
-            raise MixdaError(
-                f"a component of domain {domain.name!r} averages {count:g} row(s), which the model "
-                f"would expose, because a class has fewer than min_component_rows={min_rows} "
-                "different rows (--min-rows-per-component). Add rows, leave the class out, or "
-                "allow it with allow_exposed_rows=True (--allow-exposed-rows)."
-            )
 
 
 def _use_target_labels(estimator: Any, method: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mixda._core.errors import MixdaError
 from mixda._core.text import did_you_mean
 from mixda.estimators import COMMANDS
+from mixda.mixture import MIN_COMPONENT_ROWS
 
 if TYPE_CHECKING:
     from mixda.tables import PathArgument
@@ -55,6 +56,7 @@ def make_estimator(
         "scale": scale != "auto",
         "n_components": components is not None,
         "target_components": target_components is not None,
+        "min_component_rows": min_component_rows != MIN_COMPONENT_ROWS,
     }
     _check_parameters(method, [name for name in given if given[name] and name not in parameters])
     _check_used(inputs, {**given, "n_init": "n_init" in options})
@@ -68,10 +70,11 @@ def make_estimator(
         "checkpoint": checkpoint,
         "verbose": verbose,
     }
+    always = ("min_component_rows", *(name for name in values if name not in given))
     used = {
         name: value
         for name, value in values.items()
-        if name in parameters and given.get(name, name not in given)
+        if name in parameters and (name in always or given[name])
     }
     return kind(**used, **options)
 
