@@ -126,7 +126,7 @@ def test_values(tmp_path):
     """Quantiles of the reference and of rank maps are not values of rows, even in small data."""
     for n in (5, 11, 21, 101):
         X = np.random.default_rng(n).normal(size=(n, 3))
-        reference = mixda.model.Reference.from_rows(X, np.ones((n, 1)), np.zeros(n, dtype=bool))
+        reference = mixda.model.Reference.from_rows(X, np.ones((n, 1)), 0)
         assert not np.isin(reference.quantiles, X).any()
 
 

@@ -352,8 +352,8 @@ def _fit_dictionary(sample: Sample, seed: int) -> Fitted:
         random_state=seed,
     )
     kept = without_rare_classes(sample.domain, sample.codes)
-    parts = {"X": sample.X[kept], "codes": sample.codes[kept], "domain": sample.domain[kept]}
-    mixture = fit_on(model, replace(sample, **parts)).target_mixture_
+    common = replace(sample, X=sample.X[kept], codes=sample.codes[kept], domain=sample.domain[kept])
+    mixture = fit_on(model, common).target_mixture_
     labels = np.zeros((mixture.n_components, sample.n_classes))
     labels[:, np.asarray(mixture.classes)] = mixture.labels
     decide = Posterior(Mixture(mixture.weights, mixture.means, mixture.stds, labels))
