@@ -7,6 +7,7 @@ from scipy.spatial import cKDTree
 import mixda
 from mixda import MixdaError, fit_labeled_mixture, fit_mixture
 from mixda.mixture import smallest_component
+from mixda.model import Reference
 from mixda.rules import Pool
 
 
@@ -126,7 +127,7 @@ def test_values(tmp_path):
     """Quantiles of the reference and of rank maps are not values of rows, even in small data."""
     for n in (5, 11, 21, 101):
         X = np.random.default_rng(n).normal(size=(n, 3))
-        reference = mixda.model.Reference.from_rows(X, np.ones((n, 1)), 0)
+        reference = Reference.from_rows(X, np.ones((n, 1)), 0)
         assert not np.isin(reference.quantiles, X).any()
 
 
