@@ -169,10 +169,10 @@ def as_rst(head, lines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", default="GMMDaDiL,GMMWBT,AutoMSDA", help="comma-separated")
+    parser.add_argument("--methods", default="GMMWBT,GMMDaDiL,AutoMSDA", help="comma-separated")
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--auto-seeds", type=int, default=2, help="for AutoMSDA, which is slow")
+    parser.add_argument("--auto-seeds", type=int, default=3, help="for AutoMSDA, which is slow")
     parser.add_argument("--rst", help="file for the tables of the documentation")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
