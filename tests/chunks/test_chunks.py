@@ -179,7 +179,7 @@ def test_stepwise():
 
 
 def test_files_of_every_kind(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._files._MIN_ROWS_PER_PARTITION", 60)
+    monkeypatch.setattr("mixda.tables._parquet._MIN_ROWS_PER_PARTITION", 60)
     monkeypatch.setattr("mixda.chunks._rows._VALUES_PER_BLOCK", 2000)
     X, y, domain = blobs()
     frame = frame_of(X, y, domain)
@@ -361,7 +361,7 @@ def test_checkpoint_of_another_fit(tmp_path, monkeypatch):
 
 @pytest.fixture
 def damaged(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._files._MIN_ROWS_PER_PARTITION", 60)
+    monkeypatch.setattr("mixda.tables._parquet._MIN_ROWS_PER_PARTITION", 60)
     X, y, domain = blobs()
     frame = frame_of(X, y, domain)
     return frame, tmp_path / "data"

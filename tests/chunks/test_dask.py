@@ -51,7 +51,7 @@ OPTIONS = {"n_components": 2, "random_state": 0, "max_iter": 5}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixda.chunks._files._MIN_ROWS_PER_PARTITION", 1)
+    monkeypatch.setattr("mixda.tables._parquet._MIN_ROWS_PER_PARTITION", 1)
     X, y, domain = blobs()
     frame = pd.DataFrame(X, columns=list("abc")).assign(fault=y, site=domain)
     for k in range(3):
@@ -195,3 +195,24 @@ def wait_for(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
+
+
+def test_adapt_and_predict(client, tmp_path, monkeypatch):
+    """The cluster gives the model and the predictions of this process, to the bit."""
+    from mixda.workflow import adapt_files, predict_file
+
+    monkeypatch.setattr("mixda.tables._parquet._MIN_ROWS_PER_PARTITION", 1)
+    X, y, _ = blobs(900)
+    for k, name in enumerate(("lab", "line", "plant")):
+        frame = pd.DataFrame(X[k::3] + 0.2 * k, columns=list("abc")).assign(fault=y[k::3])
+        part = pa.Table.from_pandas(frame, preserve_index=False)
+        pq.write_table(part, tmp_path / f"{name}.parquet", row_group_size=100)
+    files = [tmp_path / f"{name}.parquet" for name in ("lab", "line", "plant")]
+    predicted = []
+    for where in (None, client):
+        model = adapt_files(files[:2], files[2], "fault", method="wbt", max_rows=120, client=where)
+        output = tmp_path / f"predicted-{where is None}"
+        assert predict_file(model, files[2], output, client=where).rows == 300
+        predicted.append(pq.read_table(output))
+    assert len(list(output.glob("part-*"))) == 3
+    assert predicted[0].equals(predicted[1])

@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -30,6 +31,9 @@ _MAX_SECONDS_WITHOUT_WORKERS = 30
 _MAX_MEMORY_FRACTION = 0.4  # of the workers' memory that rows may occupy between passes
 
 
+_checked: WeakSet[Any] = WeakSet()  # clients of blocks that have checked their cluster
+
+
 @contextmanager
 def open_client(client: Any) -> Iterator[Any]:
     """Yield a client that was given, or one opened, and closed, for an address, after a check."""
@@ -38,16 +42,22 @@ def open_client(client: Any) -> Iterator[Any]:
     except ImportError:
         raise MixdaError("client requires Dask; pip install 'mixda[scale]'") from None
     if isinstance(client, distributed.Client):
+        if client in _checked:
+            yield client
+            return
         _check_cluster(client)
-        yield client
+        _checked.add(client)
+        try:
+            yield client
+        finally:
+            _checked.discard(client)
         return
     if not isinstance(client, str):
         raise MixdaError(
             "client must be a dask.distributed.Client or the address of a scheduler such as "
             f"'tcp://10.0.0.1:8786', got {type(client).__name__}."
         )
-    with connected_client(client, "client (--scheduler)") as opened:
-        _check_cluster(opened)
+    with connected_client(client, "client (--scheduler)") as opened, open_client(opened):
         yield opened
 
 
