@@ -107,6 +107,14 @@ def test_imputer_fills_from_the_same_cluster():
     np.testing.assert_allclose(fit_imputer(X).impute(X)[[0, 99], 1], [1.0, 7.0], atol=0.1)
 
 
+def test_text(task):
+    pandas = pytest.importorskip("pandas")
+    X, _, y, ids = task
+    frame = pandas.DataFrame(X).rename(columns=str).assign(machine="M1")
+    with pytest.raises(MixdaError, match=r"X.*'machine'.*OneHotEncoder"):
+        GMMWBT().fit(frame, y, sample_domain=ids)
+
+
 def test_tag():
     assert GMMWBT().__sklearn_tags__().input_tags.allow_nan
 

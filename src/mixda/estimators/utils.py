@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mixda._core.errors import MixdaError
+from mixda._core.text import listed
 from mixda._core.validation import Array, check_magnitude
 from mixda.chunks import apply_sample_weight
 from mixda.estimators._large import is_large as is_large
@@ -74,10 +75,19 @@ def check_samples(estimator: Any, X: Any, reset: bool) -> Array:
     array([[1., 2.],
            [3., 4.]])
     """
-    with user_errors():
-        array: Array = validate_data(
-            estimator, X, dtype=np.float64, reset=reset, ensure_all_finite=False
-        )
+    try:
+        with user_errors():
+            array: Array = validate_data(
+                estimator, X, dtype=np.float64, reset=reset, ensure_all_finite=False
+            )
+    except MixdaError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise MixdaError(
+            f"X must hold numbers, but has text{_text_columns(X)} ({error}); encode it (such as "
+            "with sklearn.preprocessing.OneHotEncoder), leave it out, or adapt from files "
+            "(mixda.workflow.adapt_files), which encodes columns of text."
+        ) from None
     infinite = np.isinf(array)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -331,6 +341,13 @@ def std_floor(variances: Sequence[Array], largest: float) -> Array:
     least = 1e-12 * largest or 1e-6  # all features are constant, or zero
     floor: Array = np.maximum(_FLOOR_SHARE * np.maximum(spread, spread.mean()), least)
     return floor
+
+
+def _text_columns(X: Any) -> str:
+    """Return the names of the columns of a data frame that hold text, for a message."""
+    kinds = zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False)
+    names = [str(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biufc"]
+    return f" in {listed([repr(name) for name in names], 4)}" if names else ""
 
 
 def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
