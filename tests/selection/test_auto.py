@@ -92,6 +92,35 @@ def test_target_labels_are_used_if_asked(moved):
         quick(target_labels="use").fit(X, labels.astype(str), sample_domain=ids)
 
 
+def test_labels_teach_the_members():
+    """Classes change places in the target: nothing but its labels can tell."""
+    sources = [make_domain(k, 0.2 * k) for k in range(2)]
+    X, y = make_domain(9)
+    X, y, ids, truth = stacked(*sources, target=(X, (y + 1) % 3))
+    labels = y.astype(float)
+    rows = np.flatnonzero(ids < 0)
+    labels[rows] = np.nan
+    labels[rows[::3]] = truth[::3]
+    model = quick(target_labels="use").fit(X, labels, sample_domain=ids)
+    blind = quick().fit(X, y, sample_domain=ids)
+    rest = rows[1::3]
+    assert blind.score(X[rest], truth[1::3]) < 0.1
+    assert model.score(X[rest], truth[1::3]) > 0.6
+    assert model.trust_.accuracy < blind.trust_.accuracy  # half of the evidence was wrong
+
+
+def test_labels_give_an_estimate_for_a_single_source():
+    X, y, ids, truth = stacked(make_domain(0), target=make_domain(5, 0.3))
+    labels = y.astype(float)
+    rows = np.flatnonzero(ids < 0)
+    labels[rows] = np.nan
+    labels[rows[::4]] = truth[::4]
+    trust = quick(target_labels="use").fit(X, labels, sample_domain=ids).trust_
+    assert trust.accuracy is not None
+    assert trust.n_labels == len(rows[::4])
+    assert quick().fit(X, y, sample_domain=ids).trust_.accuracy is None
+
+
 def test_given_shares_shift_the_answers(moved):
     X, y, ids, _ = moved
     model = quick(target_shares={1: 0.8}).fit(X, y, sample_domain=ids)

@@ -73,10 +73,14 @@ class AutoMSDA(MultiSourceClassifier):
     .. math:: p(y \mid x) \propto \prod_e p_e(y \mid x)^{a_e}, \qquad a_e \ge 0.
 
     Each source in turn plays the target of the others. The weights minimize the log-loss there,
-    shrunk toward equal weights. If the common scale sees class shares in the target that its
-    errors on left-out sources do not explain, ordinary classifiers on that scale decide alone: own
-    scales and transport would take other shares for a shift. With a single source nothing can be
-    left out; all members then have the same weight, and no accuracy is estimated.
+    shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
+    learned on left-out sources, too.
+
+    If the committee sees class shares in the target that differ more than those it sees in any
+    left-out source, ordinary classifiers on the common scale decide alone: own scales and transport
+    would take other shares for a shift. Left-out sources are then weighted to the shares that the
+    target seems to have, and the shares are re-estimated if that helps there. With a single source
+    nothing can be left out; all members then have the same weight, and no accuracy is estimated.
 
     Parameters
     ----------
