@@ -10,6 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda import MixdaError
 from mixda.estimators import rank_to_normal
+from mixda.selection._doubts import confounding, has_repeated_objects
 from mixda.selection._estimate import (
     add_labels,
     calibrate,
@@ -30,7 +31,6 @@ from mixda.selection._shares import (
     reweight,
 )
 from mixda.selection._thinning import thin
-from mixda.selection._verdict import confounding
 
 
 def make_logs(truth, sharpness, noise, rng):
@@ -322,3 +322,17 @@ def test_confounding_of_class_and_source():
     same = [np.array([0, 1] * 5)] * 3
     assert confounding(same) == pytest.approx(0.0)
     assert confounding([np.zeros(5, int), np.ones(5, int)]) == pytest.approx(1.0)
+
+
+def test_repeated_objects_are_noticed():
+    """The same rows with noise in both sources, against other rows of the same classes."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 150)
+    centers = rng.normal(size=(3, 8))
+    X = centers[codes] + 1.5 * rng.normal(size=(150, 8))
+    again = X + 0.3 * rng.normal(size=X.shape)
+    others = rng.integers(0, 3, 150)
+    new = centers[others] + 1.5 * rng.normal(size=(150, 8))
+    assert has_repeated_objects([X, again], [codes, codes])
+    assert not has_repeated_objects([X, new], [codes, others])
+    assert not has_repeated_objects([X], [codes])

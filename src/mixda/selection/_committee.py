@@ -24,7 +24,7 @@ from mixda.selection._pool import SMOOTHING, Fold, combine
 from mixda.selection._self_training import answer, fit_clusters
 from mixda.selection._shares import Ranges, fit_log_odds, reweight
 from mixda.selection._trials import Problem
-from mixda.selection._verdict import Verdict, best_ordinary, doubts, explain
+from mixda.selection._verdict import Verdict, best_ordinary, explain
 from mixda.selection._views import OWN, TARGET
 
 Codes = NDArray[np.intp]
@@ -145,7 +145,7 @@ def assess(
     members: Sequence[Member],
     held_out: Sequence[str],
     labeled: Fold,
-    codes: Sequence[Codes],
+    reasons: list[str],
     level: float,
 ) -> Trust:
     """Say how far to trust a committee.
@@ -159,13 +159,12 @@ def assess(
         Names of the left-out sources.
     labeled : Fold
         Answers on labeled target rows, by members that were not taught these rows.
-    codes : sequence of ndarray
-        Classes of the rows of each source.
+    reasons : list of str
+        For which left-out sources allow no estimate.
     level : float
         Of the interval.
     """
     left_out, n_labels = verdict.left_out, len(labeled.truth)
-    reasons = doubts(verdict, len(committee.logs), codes)
     known = temper(combine(verdict.weights, labeled.logs), verdict.power * verdict.powers.committee)
     known = reweight(known, committee.log_odds)
     hits = known.argmax(axis=1) == labeled.truth

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixda._core.validation import Array
 from mixda.selection._estimate import LeftOut, calibrate, left_out_logs, temper
@@ -30,9 +29,6 @@ COMMITTEE, COMMON_ONLY = "committee", "common scale"
 _MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
 _MIN_DIFFERENCE = 0.2  # of class shares, that a comparison of densities has to confirm
 _MIN_GAIN = 0.03  # of accuracy, by which re-estimated class shares must help
-_MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
-_MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains
-_MIN_TARGET_ROWS = 5
 
 
 @dataclass(frozen=True)
@@ -185,48 +181,6 @@ def common_members(members: Sequence[Member]) -> list[int]:
     return [k for k, member in enumerate(members) if member.view == COMMON and not member.adapts]
 
 
-def doubts(verdict: Verdict, n_target: int, codes: Sequence[NDArray[np.intp]]) -> list[str]:
-    """Return the reasons for which no accuracy may be promised; empty if there are none."""
-    found = []
-    confounded = confounding(codes) > _MAX_CONFOUNDING
-    if verdict.left_out is None:
-        found.append(
-            "no source could be left out, so nothing shows how well the sources teach a new domain"
-        )
-    elif verdict.skill < _MIN_SKILL and not confounded:
-        found.append(
-            "on left-out sources the committee is no better than chance: the features say nothing "
-            "about the classes of another domain"
-        )
-    if n_target < _MIN_TARGET_ROWS:
-        found.append(f"the target has only {n_target} row{'s' if n_target > 1 else ''}")
-    if confounded:
-        found.append(
-            "source and class are confounded (most sources have a class of their own), so a model "
-            "that tells sources apart looks as if it told classes apart"
-        )
-    return found
-
-
-def confounding(codes: Sequence[NDArray[np.intp]]) -> float:
-    """Share of the entropy of the classes that the source explains, from 0 to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mixda.selection._verdict import confounding
-    >>> confounding([np.zeros(5, int), np.ones(5, int)])
-    1.0
-    """
-    n_classes = max(int(c.max()) for c in codes) + 1
-    counts = np.array([np.bincount(c, minlength=n_classes) / len(c) for c in codes])
-    pooled = counts.mean(axis=0)
-    total = _entropy(pooled)
-    if total == 0:
-        return 0.0
-    return float(1.0 - np.mean([_entropy(row) for row in counts]) / total)
-
-
 def explain(
     verdict: Verdict,
     members: Sequence[Member],
@@ -261,7 +215,3 @@ def best_ordinary(verdict: Verdict, members: Sequence[Member]) -> int:
     """Return the position of the ordinary member that did best on left-out sources."""
     ordinary = [k for k, member in enumerate(members) if not member.adapts]
     return max(ordinary, key=lambda k: verdict.scores[k])
-
-
-def _entropy(shares: Array) -> float:
-    return float(-(shares * np.log(np.maximum(shares, 1e-12))).sum())

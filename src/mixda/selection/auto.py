@@ -25,6 +25,7 @@ from mixda.mixture import MIN_COMPONENT_ROWS
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Rule
 from mixda.selection._committee import assemble, assess, make_pools
+from mixda.selection._doubts import doubts
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import (
     Fitted,
@@ -263,8 +264,10 @@ class AutoMSDA(MultiSourceClassifier):
             most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
         ]
         held_out = [str(self.sources_[self._order[k]]) for k in folds]
-        codes = [codes for _, codes in sources]
-        self.trust_ = assess(committee, verdict, members, held_out, evidence, codes, level)
+        views = problem.views
+        scaled = [scale(X) for scale, X in zip(views.scales, views.domains, strict=True)]
+        reasons = doubts(verdict, len(rows), scaled[:TARGET], problem.codes, ranges is not None)
+        self.trust_ = assess(committee, verdict, members, held_out, evidence, reasons, level)
         self.scores_ = {str(c["name"]): float(c["score"]) for c in self.trust_.candidates}
         if verdict.left_out is not None:  # by this name whoever decides
             self.scores_ = {COMMITTEE: verdict.left_out.accuracy, **self.scores_}
