@@ -4,7 +4,8 @@ What do gaps cost, and what would dropping rows cost?
 
 The 13 raw attributes of each hospital are written to a CSV file as they are: up to all cells of a
 column are empty. Each hospital in turn is the target of `mixda check`, `adapt`, `predict` and
-`report`, with default options and no preparation. Compared with
+`report`, with default options and no preparation, and with `--method source`, a logistic regression
+of all sources whose gaps are filled. Compared with
 
 * rows dropped: `--missing drop`, which leaves out every row with an empty cell;
 * columns, then rows dropped: columns that are more than half empty in some hospital are left out
@@ -69,7 +70,7 @@ def by_commands(folder, names, target, *options):
     sources = [str(folder / f"{name}.csv") for name in names if name != target]
     rows, model = str(folder / f"{target}.csv"), str(folder / "m.mixda")
     task = [*sources, "--target", rows, "--label", LABEL]
-    dropped = [word for word in options if word not in ("--missing", "drop")]
+    dropped = options[options.index("--drop") :] if "--drop" in options else ()
     if command("check", *task, *dropped)[0]:
         return None
     code, adapted = command("adapt", *task, *options, "-o", model)
@@ -81,7 +82,8 @@ def by_commands(folder, names, target, *options):
     page = str(folder / "r.html")
     assert command("report", model, "--data", rows, "-o", page)[0] == 0
     found, truth = pd.read_csv(out)["label"], pd.read_csv(rows)[LABEL]
-    return (found == truth).mean(), found.notna().mean(), adapted["estimate"]["accuracy"]
+    estimate = adapted["estimate"] and adapted["estimate"]["accuracy"]
+    return (found == truth).mean(), found.notna().mean(), estimate
 
 
 def by_complete_rows(tables, target):
@@ -143,13 +145,22 @@ def main():
     if parser.parse_args().junk:
         junk()
         return
-    head = ["target", "with gaps", "estimated", "rows dropped", "columns, then rows", "answered"]
+    head = [
+        "target",
+        "with gaps",
+        "estimated",
+        "source, with gaps",
+        "rows dropped",
+        "columns, then rows",
+        "answered",
+    ]
     print(" | ".join([*head, "complete rows", "of", "most frequent class"]))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         tables = write_hospitals(folder)
         for target in tables:
             gaps = by_commands(folder, tables, target)
+            source = by_commands(folder, tables, target, "--method", "source")
             rows = by_commands(folder, tables, target, "--missing", "drop")
             empty = [
                 column
@@ -164,6 +175,7 @@ def main():
             print(
                 target,
                 *(percent(gaps and gaps[k]) for k in (0, 2)),
+                percent(source and source[0]),
                 percent(rows and rows[0]),
                 *(percent(both and both[k]) for k in (0, 1)),
                 percent(plain and plain[0]),
