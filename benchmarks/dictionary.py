@@ -156,8 +156,16 @@ def main() -> None:
         action="store_true",
         help="measure processor time (use with --threads 1 on a shared machine)",
     )
+    parser.add_argument(
+        "--per-step",
+        action="store_true",
+        help="only time steps of the transcription and of the default, in alternating rounds",
+    )
     parser.add_argument("--no-engine", action="store_true", help="time the transcription only")
     arguments = parser.parse_args()
+    if arguments.per_step:
+        compare_steps(arguments)
+        return
     print_settings(arguments)
     with threadpool_limits(arguments.threads):
         for K in arguments.K:
@@ -166,6 +174,47 @@ def main() -> None:
             if not arguments.no_engine:
                 for name, options in ENGINE.items():
                     compare(problem, K, reference, name, options, arguments)
+
+
+def compare_steps(arguments: argparse.Namespace, n_rounds: int = 3) -> None:
+    """Print the time of a step for each K: medians of alternating rounds, and mean for the engine.
+
+    A step of the engine that moves the coordinates only is cheaper. The mean includes all steps.
+    """
+    import _transcription
+
+    import mixda
+    import mixda.dictionary._learn as learn
+
+    clock = clock_of(arguments)
+    learn.time = argparse.Namespace(perf_counter=clock)  # the clock of the history
+    print(
+        "| K | transcription | engine, median step | ratio | engine, mean step | ratio | products |"
+    )
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for K in arguments.K:
+        problem, rows = make_problem(K, arguments.features, arguments.classes), []
+        with threadpool_limits(arguments.threads):
+            for _ in range(n_rounds):
+                theirs = _transcription.run(
+                    problem.sources, problem.target, arguments.atoms, K, 4,
+                    n_threads=arguments.threads, clock=clock,
+                )  # fmt: skip
+                with watch_products(clock) as spent:
+                    ours = mixda.learn_dictionary(
+                        problem.sources, problem.target, n_atoms=arguments.atoms, n_components=K,
+                        n_iter=arguments.steps, tol=-np.inf,
+                    ).history.seconds  # fmt: skip
+                steps = np.diff(ours)
+                share = sum(spent) / float(ours[-1])
+                rows.append((theirs["seconds_per_step"], np.median(steps), steps.mean(), share))
+        reference, median, mean, share = np.array(rows).T
+        print(
+            f"| {K} | {1e3 * np.median(reference):.0f} ms | {1e3 * np.median(median):.1f} ms "
+            f"| {np.median(reference / median):.1f}× | {1e3 * np.median(mean):.1f} ms "
+            f"| {np.median(reference / mean):.1f}× | {np.median(share):.0%} |",
+            flush=True,
+        )
 
 
 def clock_of(arguments: argparse.Namespace) -> Any:

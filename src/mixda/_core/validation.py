@@ -46,6 +46,8 @@ def check_array(value: ArrayLike, name: str, ndim: int, *, allow_nan: bool = Fal
     if array.ndim != ndim:
         raise MixdaError(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
     array = np.ascontiguousarray(array, dtype=np.float64)
+    if array.max(initial=0.0) <= LARGEST and array.min(initial=0.0) >= -LARGEST:
+        return array  # NaN compares false, so that it is looked for below
     if allow_nan:
         if np.isinf(array).any():
             raise MixdaError(

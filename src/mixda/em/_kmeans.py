@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mixda._core.validation import Array
-from mixda.em._steps import rows_per_step
+from mixda.mixture import rows_per_step
 
 _MAX_LLOYD_ITERATIONS = 10
 _MAX_DENSE_CLUSTERS = 8  # above this, sparse memberships are faster

@@ -32,8 +32,8 @@ from mixda.em._search import (
     feature_units,
     std_floor,
 )
-from mixda.em._steps import VALUES_PER_STEP, SuffStats, m_step
-from mixda.mixture import SMALLEST_COMPONENT, Mixture
+from mixda.em._steps import SuffStats, m_step
+from mixda.mixture import SMALLEST_COMPONENT, VALUES_PER_STEP, Mixture
 from mixda.tables import class_names
 
 _STEPWISE_DECAY = 0.7  # exponent of the step size, between 1/2 (fast) and 1 (stable)

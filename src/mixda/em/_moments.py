@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixda._core.validation import Array
-from mixda.em._steps import VALUES_PER_STEP
-from mixda.mixture import has_gaps
+from mixda.mixture import VALUES_PER_STEP, has_gaps
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ from mixda._core.parallel import Map
 from mixda._core.validation import Array
 from mixda.chunks import Executor, Grouping, GroupKey, RowBlock
 from mixda.em._moments import Moments, array_moments
-from mixda.em._steps import Parameters, SuffStats, e_step, rows_per_step
+from mixda.em._steps import Parameters, SuffStats, e_step
+from mixda.mixture import rows_per_step
 
 M = TypeVar("M")
 

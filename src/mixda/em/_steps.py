@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from mixda._core.namespace import as_like, namespace
 from mixda._core.validation import Array
 from mixda.mixture import LogGaussians, has_gaps, normalize_log_rows
 
-VALUES_PER_STEP = 1 << 18  # 2 MB: samples and their squares stay in cache
-_SMALL_PRODUCT = 1_000_000  # multiplications up to which OpenBLAS has kernels for small matrices
-_MIN_SMALL_ROWS = 64  # below this, the overhead of a step outweighs the faster products
 _NEGLIGIBLE = 1e-30  # a responsibility below this adds nothing to a sum in double precision
 _MIN_FEATURES_FOR_SPARSE = 256  # below this, sparse responsibilities do not pay
 _MIN_SPARSITY = 6  # one of so many responsibilities may be relevant for sparse ones to pay
@@ -86,18 +84,6 @@ class SuffStats:
         )
 
 
-def rows_per_step(n_components: int, n_features: int) -> int:
-    """Return how many samples one `e_step` should take: products with few rows are the fastest.
-
-    Products of a step have n·d·K multiplications. Up to a million of them, OpenBLAS skips the
-    packing that makes large products fast, and with K = 5 and d = 2048 a product takes a third of
-    the time per sample.
-    """
-    small = _SMALL_PRODUCT // (n_components * n_features)
-    most = max(1, VALUES_PER_STEP // max(n_components, n_features))
-    return min(small, most) if small >= _MIN_SMALL_ROWS else most
-
-
 def e_step(
     x: Array,
     weight: Array | None,
@@ -110,20 +96,23 @@ def e_step(
     conditional moments given the component, :math:`m_{kj}` to ``sum_x`` and
     :math:`m_{kj}^2 + s_{kj}^2` to ``sum_xx`` (Ghahramani and Jordan, 1994).
 
-    `buffers` for the squares (n, d) and the posteriors (2, K, n) avoid memory allocation.
+    `buffers` for the squares (n, d) and the posteriors (2, K, n) avoid memory allocation. Samples
+    of torch or CuPy give statistics of the same library, on the same device.
     """
     squares_buffer, posterior_buffer = (None, None) if buffers is None else buffers
-    missing = np.isnan(x) if has_gaps(x) else None
+    xp, kernel = namespace(x), parameters.kernel.like(x)
+    missing = xp.isnan(x) if has_gaps(x) else None
     if missing is None:
-        squares = np.square(x, out=squares_buffer)
-        posterior = parameters.kernel(x, squares, posterior_buffer)
+        squares = xp.square(x, out=squares_buffer)
+        posterior = kernel(x, squares, posterior_buffer)
     else:
-        posterior = parameters.kernel.marginal(x)
-        x = np.where(missing, 0.0, x)
-        squares = np.square(x, out=squares_buffer)
-    posterior += parameters.log_weights[:, None]
+        posterior = kernel.marginal(x)
+        x = xp.nan_to_num(x)
+        squares = xp.square(x, out=squares_buffer)
+    posterior += as_like(parameters.log_weights[:, None], x)
     log_prob = normalize_log_rows(posterior.T)
-    relevant = posterior > _NEGLIGIBLE if x.shape[1] >= _MIN_FEATURES_FOR_SPARSE else None
+    wide = xp is np and x.shape[1] >= _MIN_FEATURES_FOR_SPARSE
+    relevant = posterior > _NEGLIGIBLE if wide else None
     if weight is None:
         loglik, total = float(log_prob.sum()), float(len(x))
     else:
@@ -134,9 +123,11 @@ def e_step(
     sum_x, sum_xx = responsibilities @ x, responsibilities @ squares
     missing_mass: Array | float = 0.0
     if missing is not None:
-        missing_mass = responsibilities @ missing.astype(np.float64)
-        sum_x += missing_mass * parameters.means
-        sum_xx += missing_mass * (parameters.means**2 + parameters.stds**2)
+        gaps = xp.zeros_like(x)
+        gaps[missing] = 1.0
+        missing_mass = responsibilities @ gaps
+        sum_x += missing_mass * kernel.means
+        sum_xx += missing_mass * (kernel.means**2 + kernel.stds**2)
     return SuffStats(n_k, sum_x, sum_xx, loglik, total, missing_mass)
 
 

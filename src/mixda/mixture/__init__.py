@@ -1,10 +1,12 @@
 """Axis-aligned Gaussian mixtures: the value `Mixture`, its ``.gmm`` file, densities, pooling."""
 
 from mixda.mixture._checks import frozen as frozen
+from mixda.mixture._density import VALUES_PER_STEP as VALUES_PER_STEP
 from mixda.mixture._density import LogGaussians as LogGaussians
 from mixda.mixture._density import has_gaps as has_gaps
 from mixda.mixture._density import log_gaussians as log_gaussians
 from mixda.mixture._density import normalize_log_rows as normalize_log_rows
+from mixda.mixture._density import rows_per_step as rows_per_step
 from mixda.mixture._exposure import MIN_COMPONENT_ROWS as MIN_COMPONENT_ROWS
 from mixda.mixture._exposure import SMALLEST_COMPONENT as SMALLEST_COMPONENT
 from mixda.mixture._exposure import check_exposed as check_exposed

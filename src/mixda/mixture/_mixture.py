@@ -5,7 +5,7 @@ It has densities, a MAP classifier and a file format. Fitting and transport are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.archive import check_json, read_archive, write_archive
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import as_like, check_dispatched, empty, is_dispatched, to_numpy
 from mixda._core.notebook import summary_table
 from mixda._core.text import listed
 from mixda._core.typing import Array
@@ -28,7 +29,7 @@ from mixda._core.validation import (
     check_X,
 )
 from mixda.mixture._checks import check_feature_names, check_labels, frozen
-from mixda.mixture._density import log_gaussians, normalize_log_rows
+from mixda.mixture._density import posterior_blocks
 from mixda.mixture._exposure import check_exposed
 from mixda.mixture._sklearn import gaussian_mixture, parameters_from_sklearn
 
@@ -139,7 +140,11 @@ class Mixture:
         >>> float(Mixture([1.0], [[0.0]], [[1.0]]).log_prob([[0.0]])[0])
         -0.9189385332046727
         """
-        return self._posterior(X)[1]
+        x = self._samples(X)
+        log_prob: Array = empty((len(x),), x)
+        for rows, _, density in self._blocks(x):
+            log_prob[rows] = density
+        return log_prob
 
     def responsibilities(self, X: ArrayLike) -> Array:
         r"""Probability of each component, :math:`P(k \mid x)`, for every row of `X`: shape (n, K).
@@ -150,7 +155,11 @@ class Mixture:
         >>> Mixture([0.5, 0.5], [[0.0], [9.0]], [[1.0], [1.0]]).responsibilities([[4.5]])
         array([[0.5, 0.5]])
         """
-        return self._posterior(X)[0]
+        x = self._samples(X)
+        posterior: Array = empty((len(x), self.n_components), x)
+        for rows, by_component, _ in self._blocks(x):
+            posterior[rows] = by_component.T
+        return posterior
 
     def predict_proba(self, X: ArrayLike) -> Array:
         r"""Probability of each class :math:`P(y \mid x) = \sum_k P(k \mid x) v_{k,y}`.
@@ -165,9 +174,13 @@ class Mixture:
         >>> p.predict_proba([[4.5]])
         array([[0.5, 0.5]])
         """
-        labels, _ = self._labeled()
-        proba: Array = self.responsibilities(X) @ labels
-        proba /= proba.sum(axis=1, keepdims=True)
+        x, (labels, _) = self._samples(X), self._labeled()
+        proba: Array = empty((len(x), labels.shape[1]), x)
+        by_class = as_like(labels.T, x)
+        for rows, by_component, _ in self._blocks(x):
+            joint = by_class @ by_component
+            joint /= joint.sum(axis=0)
+            proba[rows] = joint.T
         return proba
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -180,8 +193,9 @@ class Mixture:
         array(['b'], dtype='<U1')
         """
         _, classes = self._labeled()
-        winners: NDArray[Any] = classes[self.predict_proba(X).argmax(axis=1)]
-        return winners
+        winners = self.predict_proba(X).argmax(axis=1)
+        predicted: NDArray[Any] = classes[to_numpy(winners)]
+        return predicted
 
     def impute(self, X: ArrayLike) -> Array:
         r"""Replace missing values (NaN) by their conditional means given the rest of the row.
@@ -421,13 +435,15 @@ class Mixture:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.weights))
 
-    def _posterior(self, X: ArrayLike) -> tuple[Array, Array]:
+    def _blocks(self, X: Any) -> Iterator[tuple[slice, Array, Array]]:
         self._check_spread()
-        X = check_X(X, n_features=self.n_features, allow_nan=True)
-        log_joint = log_gaussians(X, self.means, self.stds)
-        log_joint += self._log_weights
-        log_prob = normalize_log_rows(log_joint)
-        return log_joint, log_prob
+        return posterior_blocks(X, self.means, self.stds, self._log_weights)
+
+    def _samples(self, X: Any) -> Any:
+        """Return valid samples: those of torch or CuPy as they are, if dispatch is on."""
+        if is_dispatched(X):
+            return check_dispatched(X, self.n_features)
+        return check_X(X, n_features=self.n_features, allow_nan=True)
 
     def _check_spread(self) -> None:
         if self.stds.min() < 1.0 / LARGEST:
