@@ -33,6 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each domain")
     parser.add_argument("--features", type=int, default=16)
+    parser.add_argument("--method", default="auto")
+    parser.add_argument("--max-rows", type=int, default=100_000, help="of a domain in memory")
+    parser.add_argument("--kill-after", type=float, default=5.0, help="seconds of the workers")
     parser.add_argument("--folder", type=Path, default=Path("out/any_size"))
     parser.add_argument("--no-reference", action="store_true", help="do not run without a cluster")
     arguments = parser.parse_args()
@@ -45,30 +48,32 @@ def main() -> None:
     print(f"{3 * arguments.rows:,} rows x {arguments.features}, {size / 1e9:.2f} GB of Parquet")
     print("| command | killed | wall s | driver: cpu s | peak MB | workers: peak MB |")
     print("|---|---|---|---|---|---|")
-    on_cluster(folder)
+    on_cluster(folder, arguments)
     if not arguments.no_reference:
-        for command in commands(folder, "alone"):
+        for command in commands(folder, "alone", arguments):
             row(command, "", *run(command), "")
         print(compare(folder))
 
 
-def commands(folder: Path, name: str) -> list[list[str]]:
+def commands(folder: Path, name: str, arguments: argparse.Namespace) -> list[list[str]]:
     lab, line, plant = (str(folder / f"{domain}.parquet") for domain in SHIFTS)
     model = str(folder / f"{name}.mixda")
+    options = ["--method", arguments.method, "--max-rows", str(arguments.max_rows)]
     return [
         ["fit", lab, "--label", "fault", "-o", str(folder / f"{name}.gmm")],
-        ["adapt", lab, line, "--target", plant, "--label", "fault", "-o", model],
+        ["adapt", lab, line, "--target", plant, "--label", "fault", "-o", model, *options],
         ["predict", model, plant, "-o", str(folder / f"{name}-predicted")],
     ]
 
 
-def on_cluster(folder: Path) -> None:
+def on_cluster(folder: Path, arguments: argparse.Namespace) -> None:
     from distributed import LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
     with LocalCluster(**options, memory_limit="2GB", dashboard_address=None) as cluster:
-        for command in commands(folder, "cluster"):
-            watch = Watch(cluster, kill=command[0] != "fit")
+        for command in commands(folder, "cluster", arguments):
+            after = np.inf if command[0] == "fit" else arguments.kill_after
+            watch = Watch(cluster, after)
             result = run([*command, "--scheduler", cluster.scheduler_address], watch)
             killed = f"worker {watch.killed}" if watch.killed else ""
             row(command, killed, *result, f"{watch.peak / 1e6:.0f}")
@@ -101,8 +106,8 @@ def run(command: list[str], watch: Watch | None = None) -> tuple[float, float, f
 class Watch:
     """Measures the memory of the workers, and kills one of them after the first tasks."""
 
-    def __init__(self, cluster: object, kill: bool) -> None:
-        self._cluster, self._kill = cluster, kill
+    def __init__(self, cluster: object, kill_after: float) -> None:
+        self._cluster, self._kill_after = cluster, kill_after
         self.peak, self.killed = 0, 0
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._running = True
@@ -121,10 +126,9 @@ class Watch:
             pids = self._pids()
             self.peak = max([self.peak, *(peak_bytes(pid) for pid in pids)])
             busy = sum(cpu_seconds(pid) for pid in pids) - first
-            if self._kill and not self.killed and busy > 5.0 and pids:
+            if not self.killed and busy > self._kill_after and pids:
                 self.killed = pids[0]
                 os.kill(self.killed, signal.SIGKILL)
-                first -= 1e9  # once only
             time.sleep(0.2)
 
     def _pids(self) -> list[int]:

@@ -157,3 +157,12 @@ def test_progress_in_a_pipe(monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 6
     assert lines[0] == "mixda: working 15/100 loss 0.3"
+
+
+def test_checks_see_the_end_of_sorted_files(files, tmp_path, monkeypatch, small_partitions):
+    monkeypatch.setattr("mixda.checks._frames._MAX_ROWS", 300)
+    frame = pd.read_parquet(files / "lab.parquet").sort_values("state")
+    frame.to_parquet(tmp_path / "lab.parquet", row_group_size=200)
+    report = mixda.check(tmp_path / "lab.parquet", files / "plant.parquet", label="state")
+    assert set(report.domains[0]["classes"]) == set(CENTERS)
+    assert report.domains[0]["rows"] == 300

@@ -1,8 +1,8 @@
-"""The first rows of each domain, column by column, as the checks see them."""
+"""Rows of each domain, column by column, as the checks see them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda.tables import Table, domain_names
+from mixda.tables import Batch, Table, domain_names
 
 _MAX_ROWS = 100_000  # per table; the checks need no more
+_ROWS_PER_BATCH = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,17 +105,26 @@ def _read(
     names = [*columns, *extra]
     text = [column for column in names if column not in numeric]
     parts: dict[str, list[NDArray[Any]]] = {column: [] for column in names}
-    n_rows = 0
-    for batch in table.batches(names, as_written=text):
+    for batch in _spread_batches(table, names, text):
         for column in names:
             if column in numeric:
                 parts[column].append(batch.matrix([column])[:, 0])
             else:
                 parts[column].append(batch.values(column).astype(object))
-        n_rows += len(batch)
-        if n_rows >= _MAX_ROWS:
-            break
     return {column: np.concatenate(cells) for column, cells in parts.items()}
+
+
+def _spread_batches(table: Table, names: Sequence[str], text: Sequence[str]) -> Iterator[Batch]:
+    """Yield the first rows of all partitions, about `_MAX_ROWS` in all: files may be sorted."""
+    partitions = table.partitions()
+    most = max(1, -(-_MAX_ROWS // len(partitions)))
+    for partition in partitions if (table.n_rows or 0) > _MAX_ROWS else [table]:
+        n_rows, limit = 0, _MAX_ROWS if partition is table else most
+        for batch in partition.batches(names, min(limit, _ROWS_PER_BATCH), as_written=text):
+            yield batch
+            n_rows += len(batch)
+            if n_rows >= limit:
+                break
 
 
 def _class_names(values: NDArray[Any]) -> NDArray[Any]:
