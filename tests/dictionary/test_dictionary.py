@@ -303,6 +303,25 @@ def test_history_loss(toy, min_std, n_iter):
     assert value == pytest.approx(d.history.domain_loss[-1, -1], rel=1e-8)
 
 
+@pytest.mark.parametrize("weights", ["fixed", "learned"])
+@pytest.mark.parametrize("optimizer", ["block", "adam", "gradient"])
+def test_best_iterate(domains, optimizer, weights):
+    sources, target = domains
+    seen = []
+    d = learn_dictionary(
+        sources, target, n_atoms=2, n_iter=25, tol=-np.inf, optimizer=optimizer,
+        component_weights=weights, callback=seen.append,
+    )  # fmt: skip
+    best = seen[int(np.argmin(d.history.loss))]
+    assert d.atoms == best.atoms
+    assert np.array_equal(d.coordinates, best.coordinates)
+    value = smw2(d.target, target, beta=0.0, squared=True)
+    assert value == pytest.approx(best.history.domain_loss[-1, -1], rel=1e-8)
+    if optimizer == "gradient" and weights == "fixed":
+        assert (np.diff(d.history.loss) <= 0).all()
+        assert d.history.loss[-1] < 0.95 * d.history.loss[0]
+
+
 def test_reconstruct_coordinates(toy):
     sources, target, *_ = toy[2]
     d = learn_dictionary(sources, target, n_iter=20)
@@ -503,7 +522,7 @@ def test_bad_numbers(wrong, message):
 
 def test_divergence():
     sources, target = _two_sources_and_a_target()
-    options = {"n_iter": 60, "tol": -np.inf, "optimizer": "gradient", "learning_rate": 1e59}
+    options = {"n_iter": 60, "tol": -np.inf, "optimizer": "adam", "learning_rate": 1e59}
     with pytest.raises(ValueError, match="learning_rate"):
         learn_dictionary(sources, target, **options)
 

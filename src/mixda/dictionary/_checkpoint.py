@@ -14,7 +14,7 @@ from mixda._core.resume import ResumeFile, fingerprint, open_cache_folder
 from mixda._core.typing import Floats, PathArgument
 from mixda._version import __version__
 from mixda.dictionary._dictionary import Record
-from mixda.dictionary._state import AtomProducts, State, WarmStart
+from mixda.dictionary._state import Aligned, AtomProducts, State, WarmStart
 from mixda.mixture import Mixture
 
 _SECONDS_BETWEEN = 10.0
@@ -54,6 +54,7 @@ class Snapshot:
     warm_start: list[WarmStart]
     memory: dict[str, Floats]  # of the optimizer
     products: Updated | None  # None: to be computed from the points
+    best: Aligned  # of the lowest loss so far
 
 
 class Checkpoint:
@@ -92,6 +93,9 @@ def _pack(snapshot: Snapshot) -> dict[str, Any]:
     for l, start in enumerate(snapshot.warm_start):
         if start.potentials is not None:
             packed[f"u_{l}"], packed[f"v_{l}"] = start.potentials
+    packed["best_columns"] = snapshot.best.columns
+    for name in _STATE_KEYS:
+        packed[f"best_{name}"] = getattr(snapshot.best.state, name)
     if snapshot.products is not None:
         for name, value in snapshot.products._asdict().items():
             packed[f"products_{name}"] = np.asarray(value)
@@ -116,7 +120,9 @@ def _unpack(saved: dict[str, Any]) -> Snapshot:
     products = None
     if updated:
         products = Updated(updated["own"], updated["cross"], int(updated["n_updates"]))
-    return Snapshot(state, records, warm_start, starting_with("memory_"), products)
+    best_state = State(**{name: saved[f"best_{name}"] for name in _STATE_KEYS})
+    best = Aligned(best_state, saved["best_columns"])
+    return Snapshot(state, records, warm_start, starting_with("memory_"), products, best)
 
 
 def dictionary_checkpoint(folder: PathArgument, mixtures: Sequence[Mixture], settings: Any) -> Path:

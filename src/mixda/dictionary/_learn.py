@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,13 +32,16 @@ from mixda.dictionary._dictionary import Dictionary, History, Record
 from mixda.dictionary._engine import Engine
 from mixda.dictionary._optimizers import Adam, Block, Optimizer, ProjectedGradient
 from mixda.dictionary._starts import start_at_random, start_from_dictionary, start_from_sources
-from mixda.dictionary._state import AtomProducts, Evaluation, Reconstruction, State
+from mixda.dictionary._state import Aligned, AtomProducts, Evaluation, State
 from mixda.mixture import Mixture
 from mixda.transport import Beta, align_labels, check_same_features, features
 
 OPTIMIZERS = ("block", "adam", "gradient")
 
 _WEIGHT_RATE = 0.1  # of the way to freely chosen component weights, per step
+_TARGET_FIT = 1.5  # times the mean loss of the sources; see benchmarks/unlearning.py
+_SETTLED = 0.99  # of the loss of the sources that a step leaves, if they have settled
+_BISECTIONS = 4  # of the last step, if it fits the target better than the sources
 _STOPPING_SPAN = 5  # steps over which the loss has to decrease
 _MIN_FEATURES_FOR_FLOAT32 = 256
 
@@ -57,6 +60,7 @@ def learn_dictionary(
     damping: float = 0.1,
     n_iter: int = 100,
     tol: float = 1e-4,
+    target_fit: float | str = "auto",
     init: str | Dictionary = "sources",
     component_weights: str = "fixed",
     min_std: float | str = "auto",
@@ -89,15 +93,22 @@ def learn_dictionary(
     optimizer : {"block", "adam", "gradient"}
         "block" minimizes in the coordinates and then in the atoms, with all plans fixed and with
         damping. "adam" is what the authors' code does. "gradient" is the projected gradient
-        descent of the paper.
+        descent of the paper, with a backtracking line search, so that the loss never increases.
     learning_rate : float
-        Learning rate of "adam" and "gradient".
+        Learning rate of "adam", and the first one of "gradient".
     damping : float
         Damping of "block": how strongly a block is pulled toward its last value; at least 1e-6.
     n_iter : int
         Maximum number of steps.
     tol : float
-        Stop when the loss decreased by less than this fraction over the last five steps.
+        Stop when the loss decreased by less than this fraction over the last five steps. A negative
+        value turns off all early stopping.
+    target_fit : float or "auto"
+        Stop as soon as the target is reconstructed as well as the sources are: when its loss is
+        this multiple of their mean loss, and theirs no longer decreases. The labels of the target
+        come from the sources alone. Atoms that follow its components further than the sources
+        allow lose them. 0 turns the rule off. "auto" is 1.5 for ``optimizer="block"``, 0 for the
+        others and for a dictionary that is continued.
     init : {"sources", "random"} or Dictionary
         Start of the atoms. "sources": the components of the sources, aligned by their barycenter;
         with fewer atoms than sources, every atom starts at a group of sources. "random": as in the
@@ -127,6 +138,7 @@ def learn_dictionary(
     Returns
     -------
     Dictionary
+        The one of the lowest loss; `history` has all steps.
 
     Notes
     -----
@@ -184,12 +196,40 @@ def learn_dictionary(
     state = learner.project(state)
     saved = None
     if checkpoint is not None:
-        settings = (optimizer, learning_rate, damping, component_weights, precision)
+        settings = (optimizer, learning_rate, damping, component_weights, precision, target_fit)
         arrays = [engine.points, engine.labels, *weights, learner.floor]
         arrays += [state.points, state.labels, state.coordinates, state.weights]
         more = (C, K, weight.parameter, tracked is not None)
         saved = Checkpoint(checkpoint, arrays, (settings, more))
-    return learner.learn(state, n_iter, tol, callback, saved, verbose)
+    if isinstance(target_fit, str):
+        check_choice(target_fit, "target_fit", ("auto",))
+        target_fit = _TARGET_FIT if optimizer == "block" and isinstance(init, str) else 0.0
+    fit = check_number(target_fit, "target_fit", also=" or 'auto'") if tol >= 0 else 0.0
+    return learner.learn(state, n_iter, tol, fit, callback, saved, verbose)
+
+
+class _Accepted(NamedTuple):
+    """The last state that was recorded, to which a line search returns."""
+
+    state: State
+    evaluation: Evaluation
+
+    @property
+    def loss(self) -> float:
+        return self.evaluation.loss
+
+    def settles(self, evaluation: Evaluation, target_fit: float) -> bool:
+        """Whether the next evaluation fits the target as well as the sources, which have settled."""
+        before, after = _source_loss(self.evaluation), _source_loss(evaluation)
+        return after >= _SETTLED * before and _fits_target(evaluation, target_fit)
+
+
+def _source_loss(evaluation: Evaluation) -> float:
+    return float(np.mean([r.loss for r in evaluation.reconstructions[:-1]]))
+
+
+def _fits_target(evaluation: Evaluation, target_fit: float) -> bool:
+    return evaluation.reconstructions[-1].loss <= target_fit * _source_loss(evaluation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,18 +249,19 @@ class _Learner:
         state: State,
         n_iter: int,
         tol: float,
+        target_fit: float,
         callback: Callback | None,
         checkpoint: Checkpoint | None,
         verbose: bool,
     ) -> Dictionary:
-        """Evaluate, record, step; the returned dictionary is the last one evaluated."""
+        """Evaluate, record, step; the returned dictionary is that of the lowest loss."""
         records: list[Record] = []
-        warm_start, products = None, None
+        warm_start, products, accepted, best = None, None, None, None
         began = time.perf_counter()
         snapshot = None if checkpoint is None else checkpoint.load()
         if snapshot is not None:
             state, records, warm_start = snapshot.state, snapshot.records, snapshot.warm_start
-            self.optimizer.memory = snapshot.memory
+            self.optimizer.memory, best = snapshot.memory, snapshot.best
             if snapshot.products is not None:
                 own, cross, n_updates = snapshot.products
                 products = self.engine.with_labels(own, cross, state, n_updates)
@@ -228,24 +269,57 @@ class _Learner:
         with Progress(n_iter, "learning the dictionary", verbose) as progress:
             while True:
                 evaluation = self.engine.evaluate(state, warm_start, products)
-                current = evaluation.reconstructions
-                records.append(self._record(state, current, time.perf_counter() - began))
-                progress.update(len(records) - 1, f"loss {records[-1].loss:.4g}")
-                done = len(records) > n_iter or _has_converged(records, tol)
-                if callback is not None:
-                    done |= bool(callback(self._dictionary(state, current, records)))
-                if done:
-                    break
+                if accepted is not None and not self.optimizer.accepts(
+                    accepted.loss, evaluation.loss
+                ):
+                    state, evaluation = accepted.state, accepted.evaluation
+                    if not self.optimizer.shorten():
+                        break
+                else:
+                    if checkpoint is not None and best is not None:
+                        kept = self.optimizer.memory, Updated.of(products), best
+                        checkpoint.save(Snapshot(state, list(records), warm_start or [], *kept))
+                    fits = accepted is not None and accepted.settles(evaluation, target_fit)
+                    if fits and accepted is not None:
+                        state, evaluation = self._shortened(accepted, state, evaluation, target_fit)
+                    current = Aligned.of(state, evaluation)
+                    records.append(self._record(current, evaluation, time.perf_counter() - began))
+                    progress.update(len(records) - 1, f"loss {records[-1].loss:.4g}")
+                    if best is None or records[-1].loss <= min(r.loss for r in records):
+                        best = current
+                    done = fits or len(records) > n_iter or _has_converged(records, tol)
+                    if callback is not None:
+                        done |= bool(callback(self._dictionary(current, records)))
+                    if done:
+                        break
+                    accepted = _Accepted(state, evaluation)
                 state, products = self._step(state, evaluation)
-                warm_start = [r.warm_start for r in current]
-                if checkpoint is not None:
-                    memory = self.optimizer.memory
-                    updated = Updated.of(products)
-                    checkpoint.save(Snapshot(state, records, warm_start, memory, updated))
-        dictionary = self._dictionary(state, current, records)
+                warm_start = [r.warm_start for r in evaluation.reconstructions]
+        assert best is not None  # the start is always recorded
+        dictionary = self._dictionary(best, records)
         if checkpoint is not None:
             checkpoint.remove()
         return dictionary
+
+    def _shortened(
+        self, before: _Accepted, state: State, evaluation: Evaluation, target_fit: float
+    ) -> tuple[State, Evaluation]:
+        """Return the shortest step between two states that still fits the target: bisection."""
+        if _fits_target(before.evaluation, target_fit):
+            return before.state, before.evaluation
+        warm_start = [r.warm_start for r in before.evaluation.reconstructions]
+        low, high, names = 0.0, 1.0, ("points", "labels", "coordinates", "weights")
+        full = state
+        for _ in range(_BISECTIONS):
+            t = 0.5 * (low + high)
+            arrays = {k: getattr(before.state, k) for k in names}
+            tried = State(**{k: v + t * (getattr(full, k) - v) for k, v in arrays.items()})
+            found = self.engine.evaluate(tried, warm_start)
+            if _fits_target(found, target_fit):
+                high, state, evaluation = t, tried, found
+            else:
+                low = t
+        return state, evaluation
 
     def project(self, state: State) -> State:
         """Project the standard deviations onto ``s ≥ s_min`` (constraint (i) of the paper)."""
@@ -276,21 +350,17 @@ class _Learner:
             new = replace(new, weights=weights)
         return new, products
 
-    def _record(
-        self, state: State, reconstructions: Sequence[Reconstruction], seconds: float
-    ) -> Record:
-        losses = np.array([r.loss for r in reconstructions])
-        record = Record(float(losses.sum()), losses, state.coordinates, seconds)
+    def _record(self, current: Aligned, evaluation: Evaluation, seconds: float) -> Record:
+        losses = np.array([r.loss for r in evaluation.reconstructions])
+        record = Record(float(losses.sum()), losses, current.state.coordinates, seconds)
         if self.samples is None:
             return record
-        dictionary = self._dictionary(state, reconstructions, [record])
+        dictionary = self._dictionary(current, [record])
         scores = [dictionary.reconstruct(l).score(X) for l, X in enumerate(self.samples)]
         return replace(record, nll=-np.array(scores))
 
-    def _dictionary(
-        self, state: State, reconstructions: Sequence[Reconstruction], records: Sequence[Record]
-    ) -> Dictionary:
-        engine, d = self.engine, len(self.floor)
+    def _dictionary(self, current: Aligned, records: Sequence[Record]) -> Dictionary:
+        state, engine, d = current.state, self.engine, len(self.floor)
         C, K = engine.n_atoms, engine.n_components
         points = (state.points + engine.center).reshape(C, K, 2 * d)
         labels = state.labels.astype(np.float64).reshape(C, K, -1)
@@ -305,7 +375,7 @@ class _Learner:
             atoms,
             state.coordinates.copy(),
             engine.label_weight.parameter,
-            np.stack([(r.columns - offsets).T for r in reconstructions]),
+            np.stack([(columns - offsets).T for columns in current.columns]),
             History.stack(records),
         )
 

@@ -20,6 +20,7 @@ from mixda.dictionary._state import Reconstruction, State
 
 _MAX_COORDINATE_CHANGE = 0.02  # at which the atoms may move
 _MAX_STEPS_HELD = 4  # that atoms wait in a row: fewer than what counts as convergence
+_LONGER, _SHORTER, _MIN_RATE = 1.5, 0.25, 1e-12  # of the line search
 _MIN_LABEL = 1e-3  # whose logarithm is a logit, away from the flat ends of the softmax
 
 
@@ -46,8 +47,28 @@ class Optimizer(Protocol):
         """Return the next state."""
         ...
 
+    def accepts(self, loss: float, new_loss: float) -> bool:
+        """Whether a step from `loss` to `new_loss` is kept."""
+        ...
 
-class Block:
+    def shorten(self) -> bool:
+        """Undo a step that was not accepted and shorten the next; False if that is pointless."""
+        ...
+
+
+class _AcceptsAll:
+    """No line search."""
+
+    def accepts(self, loss: float, new_loss: float) -> bool:
+        """Keep every step."""
+        return True
+
+    def shorten(self) -> bool:
+        """Never happens."""
+        return False
+
+
+class Block(_AcceptsAll):
     """Damped minimization block by block with fixed plans; no learning rate (DESIGN §4).
 
     Atoms move only once the coordinates have settled. A plan that was computed at wrong coordinates
@@ -102,8 +123,10 @@ class Block:
         return minimize_on_simplex(quadratic + mu * np.eye(len(lam)), linear + mu * lam)
 
 
-class ProjectedGradient:
-    """The step of Algorithm 2: one learning rate η for means, deviations, logits, coordinates."""
+class _GradientStep(_AcceptsAll):
+    """The step of Algorithm 2, for any rule of how far a parameter moves against its gradient."""
+
+    min_label = _MIN_LABEL  # whose logarithm is a logit
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
@@ -120,7 +143,7 @@ class ProjectedGradient:
         """Take one step along the given gradients of the loss."""
         # v = softmax(u): the step is in the logits u (change of variables of Algorithm 2)
         if "logits" not in self.memory:
-            self.memory["logits"] = np.log(np.maximum(state.labels, _MIN_LABEL))
+            self.memory["logits"] = np.log(np.maximum(state.labels, self.min_label))
         logits = self.memory["logits"]
         logits = logits - self.move("logits", through_softmax(labels, state.labels))
         self.memory["logits"] = logits
@@ -135,10 +158,49 @@ class ProjectedGradient:
 
     def move(self, name: str, gradient: Floats) -> Floats:
         """How far the parameter of this name moves against its gradient."""
-        return self.learning_rate * gradient
+        raise NotImplementedError
 
 
-class Adam(ProjectedGradient):
+class ProjectedGradient(_GradientStep):
+    """One learning rate η for means, deviations, logits and coordinates, as the paper writes it.
+
+    A backtracking line search shortens η until the loss decreases. An accepted step lengthens it.
+    Labels start close to those given: an increase of the loss by smoothing them could not be undone
+    by any η.
+    """
+
+    min_label = 1e-12
+
+    def move(self, name: str, gradient: Floats) -> Floats:
+        """Return η times the gradient."""
+        return float(self.memory.get("rate", self.learning_rate)) * gradient
+
+    def apply(self, state: State, points: Floats, labels: Floats, coordinates: Array) -> State:
+        """Remember the logits, so that the step can be undone."""
+        before = self.memory.get("logits")
+        if before is not None:
+            self.memory["accepted_logits"] = before
+        return super().apply(state, points, labels, coordinates)
+
+    def accepts(self, loss: float, new_loss: float) -> bool:
+        """Keep a step that does not increase the loss."""
+        if not new_loss <= loss:
+            return False
+        rate = float(self.memory.get("rate", self.learning_rate))
+        self.memory["rate"] = np.array(_LONGER * rate)
+        return True
+
+    def shorten(self) -> bool:
+        """Undo the step, shorten η; give up when it is tiny."""
+        rate = _SHORTER * float(self.memory.get("rate", self.learning_rate))
+        self.memory["rate"] = np.array(rate)
+        del self.memory["logits"]
+        if "accepted_logits" in self.memory:
+            self.memory["logits"] = self.memory["accepted_logits"]
+        return rate > _MIN_RATE * self.learning_rate
+
+
+class Adam(_GradientStep):
     """Adam (Kingma and Ba, 2015) on the same parameters, with the projections outside of it."""
 
     def move(self, name: str, gradient: Floats) -> Floats:

@@ -108,3 +108,24 @@ class Evaluation:
 
     reconstructions: list[Reconstruction]
     products: AtomProducts
+
+    @property
+    def loss(self) -> float:
+        """Sum over the domains (eq. 16)."""
+        return float(sum(r.loss for r in self.reconstructions))
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """A state and how every domain aligns its atoms, ``columns`` of shape (L, K, C).
+
+    All that a dictionary is made of.
+    """
+
+    state: State
+    columns: Codes
+
+    @classmethod
+    def of(cls, state: State, evaluation: Evaluation) -> Aligned:
+        """Return a state with the alignments that its evaluation found."""
+        return cls(state, np.stack([r.columns for r in evaluation.reconstructions]))
