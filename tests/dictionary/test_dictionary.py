@@ -303,6 +303,25 @@ def test_history_loss(toy, min_std, n_iter):
     assert value == pytest.approx(d.history.domain_loss[-1, -1], rel=1e-8)
 
 
+def test_target_fit():
+    rng = np.random.default_rng(3)
+    sources = [random_mixture(rng, 6, 2, 2) for _ in range(2)]
+    target = random_mixture(rng, 6, 2)
+    free = learn_dictionary(sources, target, target_fit=0)
+    kept = learn_dictionary(sources, target, target_fit=1.0)
+    ratios = [
+        d.history.domain_loss[:, -1] / d.history.domain_loss[:, :-1].mean(axis=1)
+        for d in (free, kept)
+    ]
+    assert ratios[0][-1] < 0.5  # a private atom follows the target
+    assert len(ratios[1]) < len(ratios[0])
+    assert 0.5 < ratios[1][-1] <= 1.0  # the last step was shortened
+    never = learn_dictionary(sources, target, target_fit=1.0, tol=-1.0, n_iter=12)
+    assert len(never.history.loss) == 13
+    with pytest.raises(ValueError, match="target_fit"):
+        learn_dictionary(sources, target, target_fit=-1.0)
+
+
 @pytest.mark.parametrize("weights", ["fixed", "learned"])
 @pytest.mark.parametrize("optimizer", ["block", "adam", "gradient"])
 def test_best_iterate(domains, optimizer, weights):
@@ -522,7 +541,7 @@ def test_bad_numbers(wrong, message):
 
 def test_divergence():
     sources, target = _two_sources_and_a_target()
-    options = {"n_iter": 60, "tol": -np.inf, "optimizer": "adam", "learning_rate": 1e59}
+    options = {"n_iter": 60, "tol": -np.inf, "optimizer": "adam", "learning_rate": 1e200}
     with pytest.raises(ValueError, match="learning_rate"):
         learn_dictionary(sources, target, **options)
 

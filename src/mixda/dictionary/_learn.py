@@ -104,11 +104,11 @@ def learn_dictionary(
         Stop when the loss decreased by less than this fraction over the last five steps. A negative
         value turns off all early stopping.
     target_fit : float or "auto"
-        Stop as soon as the target is reconstructed as well as the sources are: when its loss is
-        this multiple of their mean loss, and theirs no longer decreases. The labels of the target
-        come from the sources alone. Atoms that follow its components further than the sources
-        allow lose them. 0 turns the rule off. "auto" is 1.5 for ``optimizer="block"``, 0 for the
-        others and for a dictionary that is continued.
+        Stop as soon as the target is reconstructed nearly as well as the sources are: when its loss
+        is this multiple of their mean loss, and theirs no longer decreases as the atoms move. The
+        labels of the target come from the sources alone. Atoms that follow its components further
+        than the sources allow lose them. 0 turns the rule off. "auto" is 1.5 for
+        ``optimizer="block"``, and 0 for the others and for a dictionary that is continued.
     init : {"sources", "random"} or Dictionary
         Start of the atoms. "sources": the components of the sources, aligned by their barycenter;
         with fewer atoms than sources, every atom starts at a group of sources. "random": as in the
@@ -218,10 +218,13 @@ class _Accepted(NamedTuple):
     def loss(self) -> float:
         return self.evaluation.loss
 
-    def settles(self, evaluation: Evaluation, target_fit: float) -> bool:
-        """Whether the next evaluation fits the target as well as the sources, which have settled."""
-        before, after = _source_loss(self.evaluation), _source_loss(evaluation)
-        return after >= _SETTLED * before and _fits_target(evaluation, target_fit)
+    def settles(self, state: State, evaluation: Evaluation, target_fit: float) -> bool:
+        """Whether a step of the atoms fits the target and leaves the loss of the sources."""
+        if not _fits_target(evaluation, target_fit):
+            return False
+        if _source_loss(evaluation) < _SETTLED * _source_loss(self.evaluation):
+            return False
+        return not np.array_equal(state.points, self.state.points)
 
 
 def _source_loss(evaluation: Evaluation) -> float:
@@ -279,7 +282,7 @@ class _Learner:
                     if checkpoint is not None and best is not None:
                         kept = self.optimizer.memory, Updated.of(products), best
                         checkpoint.save(Snapshot(state, list(records), warm_start or [], *kept))
-                    fits = accepted is not None and accepted.settles(evaluation, target_fit)
+                    fits = accepted is not None and accepted.settles(state, evaluation, target_fit)
                     if fits and accepted is not None:
                         state, evaluation = self._shortened(accepted, state, evaluation, target_fit)
                     current = Aligned.of(state, evaluation)

@@ -214,6 +214,8 @@ class GMMDaDiL(MixtureClassifier):
         Components of each atom. Default: as many as the largest source mixture has.
     beta, optimizer, learning_rate, damping, n_iter, tol, init, component_weights, precision
         As in `mixda.learn_dictionary`.
+    target_fit : float or "auto"
+        How well the target is reconstructed, relative to the sources, when learning stops.
     atom_min_std : float or "auto"
         `min_std` of `mixda.learn_dictionary`: floor of the standard deviations of the atoms.
     reg, reg_m : float, float or None
@@ -273,6 +275,7 @@ class GMMDaDiL(MixtureClassifier):
         damping: float = 0.1,
         n_iter: int = 100,
         tol: float = 1e-4,
+        target_fit: float | str = "auto",
         init: str = "sources",
         component_weights: str = "fixed",
         atom_min_std: float | str = "auto",
@@ -306,6 +309,7 @@ class GMMDaDiL(MixtureClassifier):
         self.damping = damping
         self.n_iter = n_iter
         self.tol = tol
+        self.target_fit = target_fit
         self.init = init
         self.component_weights = component_weights
         self.atom_min_std = atom_min_std
@@ -449,6 +453,7 @@ class GMMDaDiL(MixtureClassifier):
             damping=self.damping,
             n_iter=self.n_iter if start is None else self.online_iter,
             tol=self.tol,
+            target_fit=self.target_fit,
             init=init,
             component_weights=self.component_weights,
             min_std=self.atom_min_std,
