@@ -1,5 +1,7 @@
 """Several targets: one estimator each, and never a silent merge."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,5 +94,14 @@ def test_forgotten_domains(task):
         mixda.GMMWBT(1, random_state=0).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            mixda.GMMWBT(1, random_state=0).fit(X, y)
+    assert not caught  # it was told once
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", mixda.NoTargetWarning)
+        mixda.GMMWBT(1, random_state=0).fit(X, y)
     with pytest.raises(MixdaError, match=r"-1.*sample_domain"):
         mixda.GMMWBT(1).fit(X, np.where(np.arange(len(y)) % 5 == 0, -1, y))

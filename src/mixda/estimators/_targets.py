@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,10 @@ from mixda._core.errors import MixdaError, NoTargetWarning
 from mixda._core.typing import Array
 
 Ids = NDArray[np.int64]
+
+# The registry of `warnings` forgets what it showed whenever a library changes the filters, as fits
+# do, so that every fit of a search would warn.
+_WARNED: set[str] = set()
 
 
 def fit_each_target(
@@ -72,9 +77,24 @@ def check_forgotten_domains(kind: str, y: Any) -> None:
             "sample_domain is None; give sample_domain (negative for these rows), or rename the "
             "class."
         )
-    warnings.warn(
+    message = (
         f"{kind}.fit has no sample_domain, so all rows are one source and nothing is adapted; give "
-        "sample_domain with negative ids for the target.",
-        NoTargetWarning,
-        stacklevel=6,
+        "sample_domain with negative ids for the target."
     )
+    if _action(NoTargetWarning) in ("always", "all", "error") or message not in _WARNED:
+        _WARNED.add(message)
+        warnings.warn(message, NoTargetWarning, stacklevel=_level_of_the_caller())
+
+
+def _action(category: type[Warning]) -> str:
+    """Return what the filters of `warnings` do with a category."""
+    matching = (f[0] for f in warnings.filters if issubclass(category, f[2]) and f[1] is None)
+    return next(matching, "default")
+
+
+def _level_of_the_caller() -> int:
+    """Return how many frames the caller of mixda is above the caller of this function."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mixda."):
+        level, frame = level + 1, frame.f_back
+    return level + 1
