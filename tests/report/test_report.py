@@ -508,6 +508,16 @@ def test_experts_fold(model, write):
         assert word not in plain
 
 
+def test_declined(model, write):
+    """A mixture that does not decide says nothing about the result."""
+    value = replace(model[0], trust={"declined": True}, settings={"experts": ["a", "b"]})
+    text = write(value)
+    assert "Distance left" not in text
+    assert "adapted mixture fits" not in text
+    assert "not of the committee" in text
+    assert "Distance left" in write(model[0])
+
+
 def test_next_steps(model):
     value, X, y = model
     steps = next_steps(collect_facts(value))

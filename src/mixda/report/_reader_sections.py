@@ -111,6 +111,8 @@ def _classes_left_out(facts: Facts) -> str:
     text = f"The {_MAX_FEATURES_PER_CLASS} largest shifts, in standard deviations of the sources."
     if n > _MAX_CLASSES:
         text += f" The {_MAX_CLASSES} largest of {n} classes; mixda explain lists all."
+    if len(facts.experts) > 1 and facts.adapted is not None:
+        text += " Classes of the target are those of a single GMM-DaDiL, not of the committee."
     return text
 
 

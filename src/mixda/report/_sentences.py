@@ -250,9 +250,12 @@ def next_steps(facts: Facts) -> list[str]:
 
 
 def distance_left(facts: Facts) -> float | None:
-    """Return the distance of the adapted mixture to the target, relative to the nearest source."""
+    """Return the distance of the adapted mixture to the target, relative to the nearest source.
+
+    None without a mixture, or if adaptation was declined, so that the mixture is not used.
+    """
     nearest = float(facts.to_target.min())
-    if facts.adapted is None or nearest <= 0:
+    if facts.adapted is None or nearest <= 0 or (facts.model.trust or Trust()).declined:
         return None
     return float(facts.distances[-1, facts.n_sources]) / nearest
 
@@ -290,6 +293,8 @@ def _distance_to_sources(facts: Facts) -> Sign | None:
         f"The distance from the target to the nearest source is {ratio:.2g} times the distance "
         "between two classes."
     )
+    if (facts.model.trust or Trust()).declined:
+        return Sign("bad", f"{text} Adaptation was declined, so this distance remains.")
     if facts.adapted is None:
         return Sign("bad", f"{text} This method has no adapted mixture to compare the target with.")
     return Sign("note", f"{text} The result depends entirely on the adaptation.")
