@@ -94,7 +94,8 @@ def main() -> None:
 
 def targets(name: str) -> list[int]:
     n = len(selection.SETS[name]().domain_names)
-    return sorted(set(np.linspace(0, n - 1, min(selection.MAX_TARGETS, n)).round().astype(int)))
+    spread = np.linspace(0, n - 1, min(selection.MAX_TARGETS, n)).round().astype(int)
+    return sorted(set(spread.tolist()))
 
 
 def print_table(folder: Path) -> None:

@@ -108,7 +108,8 @@ def learn_dictionary(
         is this multiple of their mean loss, and theirs no longer decreases as the atoms move. The
         labels of the target come from the sources alone. Atoms that follow its components further
         than the sources allow lose them. 0 turns the rule off. "auto" is 1.5 for
-        ``optimizer="block"``, and 0 for the others and for a dictionary that is continued.
+        ``optimizer="block"`` with more atoms than sources, where the target may get an atom of its
+        own. Otherwise, and for a dictionary that is continued, it is 0.
     init : {"sources", "random"} or Dictionary
         Start of the atoms. "sources": the components of the sources, aligned by their barycenter;
         with fewer atoms than sources, every atom starts at a group of sources. "random": as in the
@@ -203,7 +204,9 @@ def learn_dictionary(
         saved = Checkpoint(checkpoint, arrays, (settings, more))
     if isinstance(target_fit, str):
         check_choice(target_fit, "target_fit", ("auto",))
-        target_fit = _TARGET_FIT if optimizer == "block" and isinstance(init, str) else 0.0
+        # the target can have an atom of its own only if there are more atoms than sources
+        private = len(sources) < C and isinstance(init, str)
+        target_fit = _TARGET_FIT if optimizer == "block" and private else 0.0
     fit = check_number(target_fit, "target_fit", also=" or 'auto'") if tol >= 0 else 0.0
     return learner.learn(state, n_iter, tol, fit, callback, saved, verbose)
 
