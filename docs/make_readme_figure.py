@@ -54,7 +54,7 @@ def solve(seed):
     task = mixda.datasets.make_shifted_toy(random_state=seed).as_task()
     is_source = task.sample_domain >= 0
     source_only = LogisticRegression().fit(task.X[is_source], task.y[is_source])
-    adapted = mixda.GMMDaDiL(scale=None, classifier="map", random_state=0)  # in the space of X
+    adapted = mixda.GMMDaDiL(preset="paper", random_state=0)  # in the space of X
     adapted.fit(task.X, task.y, sample_domain=task.sample_domain)
     return task, is_source, source_only, adapted
 

@@ -83,7 +83,7 @@ from sklearn.linear_model import LogisticRegression  # noqa: E402
 task = mixda.datasets.make_shifted_toy(random_state=0).as_task()
 is_source = task.sample_domain > 0
 source_only = LogisticRegression().fit(task.X[is_source], task.y[is_source])
-wbt = mixda.GMMWBT(n_components=5, n_init=3, scale=None, classifier="map", random_state=0)
+wbt = mixda.GMMWBT(n_components=5, n_init=3, preset="paper", random_state=0)
 wbt.fit(task.X, task.y, sample_domain=task.sample_domain)
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained")

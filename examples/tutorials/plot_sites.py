@@ -54,7 +54,7 @@ for name in data.domain_names:
 # --------------------------------
 
 received = [mixda.load(folder / f"{name}.gmm") for name in data.domain_names]
-hub = mixda.GMMDaDiL(scale=None, classifier="map", random_state=0)
+hub = mixda.GMMDaDiL(preset="paper", random_state=0)
 hub.fit_mixtures(received[:-1], received[-1])
 hub.save(folder / "model.mixda", domain_names=data.domain_names)
 
@@ -84,7 +84,7 @@ plt.show()
 #
 # A single machine that fits the same mixtures learns the same model.
 
-central = mixda.GMMDaDiL(scale=None, classifier="map", random_state=0)
+central = mixda.GMMDaDiL(preset="paper", random_state=0)
 central.fit_mixtures(
     [
         mixda.fit_labeled_mixture(*data.samples_of(name), n_components=5, random_state=0)

@@ -68,7 +68,7 @@ plt.show()
 for name, task in tasks.items():
     alone = mixda.SourceOnly(scale="sources")
     alone.fit(task.X, task.y, sample_domain=task.sample_domain)
-    plain = mixda.GMMWBT(scale=None, classifier="map", random_state=0)
+    plain = mixda.GMMWBT(preset="paper", random_state=0)
     plain.fit(task.X, task.y, sample_domain=task.sample_domain)
     model = mixda.AutoMSDA(max_rows=300, random_state=0)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
@@ -96,8 +96,8 @@ for name, task in tasks.items():
 task = tasks["shifted"]
 candidates = {
     "source only": mixda.SourceOnly(),
-    "GMM-WBT": mixda.GMMWBT(scale=None, classifier="map", random_state=0),
-    "GMM-WBT, scaled per domain": mixda.GMMWBT(scale="domain", classifier="map", random_state=0),
+    "GMM-WBT": mixda.GMMWBT(preset="paper", random_state=0),
+    "GMM-WBT, scaled per domain": mixda.GMMWBT(scale="domain", preset="paper", random_state=0),
 }
 for score in ("leave_one_source_out", "importance_weighted", "information"):
     ranking = rank(candidates, task.X, task.y, task.sample_domain, score)

@@ -241,6 +241,33 @@ def test_reproducible():
     np.testing.assert_array_equal(X, before)
 
 
+@pytest.mark.parametrize("n_components", [5, "bic"])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_systematic_init(n_components, gaps):
+    """The seed and the order of the rows have no effect; the fit is as good as a random start."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) + 4.0 * rng.integers(0, 2, size=(200, 3))
+    if gaps:
+        X[rng.random(X.shape) < 0.05] = np.nan
+    y = rng.integers(0, 2, 200)
+    order = rng.permutation(200)
+    fits = [
+        fit_labeled_mixture(Z, c, n_components, init="systematic", n_init=2, random_state=seed)
+        for seed, (Z, c) in enumerate([(X, y), (X, y), (X[order], y[order])])
+    ]
+    assert np.array_equal(fits[0].means, fits[1].means)
+    assert np.allclose(np.sort(fits[0].means, axis=0), np.sort(fits[2].means, axis=0))
+    ours = fit_mixture(X, n_components, init="systematic").score(X)
+    theirs = [fit_mixture(X, n_components, random_state=seed).score(X) for seed in range(5)]
+    assert ours > min(theirs) - 1e-9
+
+
+def test_systematic_means_of_few_rows():
+    X = np.repeat([[0.0], [1.0]], 3, axis=0)
+    p = fit_mixture(X, 4, init="systematic")
+    assert np.isfinite(p.log_prob(X)).all()
+
+
 def test_n_init():
     X, _ = blobs(k=8, n=400)
     few, many = (fit_mixture(X, 8, n_init=n, random_state=0).score(X) for n in (1, 8))

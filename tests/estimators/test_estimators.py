@@ -15,13 +15,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mixda import MixdaError, Mixture, barycenter, datasets, fit_labeled_mixture, smw2
-from mixda.estimators import GMMWBT, WBT, DaDiL, DomainEncoder, GMMDaDiL, MLPEncoder, SourceOnly
+from mixda.estimators import (
+    GMMWBT,
+    WBT,
+    DaDiL,
+    DomainEncoder,
+    GMMDaDiL,
+    LDAEncoder,
+    MLPEncoder,
+    SourceOnly,
+)
 
 ESTIMATORS = [GMMWBT, GMMDaDiL]
 both = pytest.mark.parametrize("Estimator", ESTIMATORS)
 
 
-@parametrize_with_checks([MLPEncoder((8, 4), max_iter=20)])
+@parametrize_with_checks([LDAEncoder(), MLPEncoder((8, 4), max_iter=20)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -68,8 +77,8 @@ def test_adapts(task, Estimator, scale, encoder):
 def test_without_target(task, Estimator):
     X, y, ids = task
     source = ids == 0
-    model = small(Estimator, scale=None, classifier="map").fit(X[source], y[source])
-    expected = fit_labeled_mixture(X[source], y[source], class_prior=model.class_prior)
+    model = small(Estimator, preset="paper").fit(X[source], y[source])
+    expected = fit_labeled_mixture(X[source], y[source], class_prior="uniform")
     assert np.allclose(model.predict_proba(X), expected.predict_proba(X))
     assert not hasattr(model, "plan_")
     assert not hasattr(model, "dictionary_")
@@ -268,9 +277,29 @@ def test_encoders(task):
     source = ids >= 0
     Z = DomainEncoder(None, "lda").fit_transform(X, y[source], ids)
     lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(X[source], y[source])
-    assert np.allclose(Z, lda.transform(X))
+    assert np.allclose(np.abs(Z), np.abs(lda.transform(X)))
     Z = DomainEncoder(None, PCA(2)).fit_transform(X, y[source], ids)
     assert np.allclose(Z, PCA(2).fit(X[source]).transform(X))
+
+
+def test_lda_features():
+    """Exact with two classes; as scikit-learn with more; with many features on components."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 90)
+    X = rng.normal(size=(90, 40)) * rng.uniform(0.2, 5, 40) + np.outer(y, rng.normal(size=40))
+    lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(X, y)
+    W = LDAEncoder().fit(X, y).scalings_
+    assert abs(np.corrcoef(W[:, 0], lda.coef_[0])[0, 1]) > 1 - 1e-9
+    assert np.isclose((W.T @ lda.covariance_ @ W).item(), 1.0)
+    y = rng.integers(0, 4, 90)
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(X, y)
+    ours = np.abs(LDAEncoder().fit(X, y).scalings_)
+    assert np.allclose(ours, np.abs(lda.scalings_[:, :3]), rtol=1e-4, atol=1e-6)
+    means = rng.normal(size=(4, 40))
+    reduced = LDAEncoder(max_features=10).fit(X + 9 * means[y], y).transform(X + 9 * means[y])
+    assert LogisticRegression().fit(reduced, y).score(reduced, y) == 1.0
+    one_row_each = LDAEncoder().fit(np.eye(3), [0, 1, 2]).transform(np.eye(3))
+    assert np.isfinite(one_row_each).all()
 
 
 def test_mlp_features(task):
@@ -333,10 +362,39 @@ def test_overflow():
 def test_encoder_fails():
     X, y, ids = _small_task()
     with pytest.raises(MixdaError, match="encoder could not be fitted"):
-        GMMWBT(encoder="lda").fit(np.ones_like(X), y, sample_domain=ids)
-    rows = [0, 1, *np.flatnonzero(ids < 0)]
-    with pytest.raises(MixdaError, match="encoder could not be fitted"):
-        GMMWBT(encoder="lda").fit(X[rows], y[rows], sample_domain=ids[rows])
+        GMMWBT(encoder=PCA(X.shape[1] + 1)).fit(X, y, sample_domain=ids)
+
+
+def test_constant_features():
+    X, y, ids = _small_task()
+    assert np.isfinite(GMMWBT().fit(np.ones_like(X), y, sample_domain=ids).predict_proba(X)).all()
+
+
+@both
+def test_presets(task, Estimator):
+    X, y, ids = task
+    default, paper = (
+        small(Estimator, preset=name).fit(X, y, sample_domain=ids) for name in ("default", "paper")
+    )
+    assert default.encoder_.scale == "domain"
+    assert paper.encoder_.rule() is None
+    assert default.target_mixture_.n_features == 2
+    assert default.to_model().settings["parameters"]["encoder"] == "lda"
+    other = small(Estimator).set_params(random_state=5).fit(X, y, sample_domain=ids)
+    assert np.array_equal(other.predict_proba(X), default.predict_proba(X))  # nothing is random
+    explicit = {"class_prior": "uniform", "n_init": 1, "encoder": None, "classifier": "map"}
+    same = small(Estimator, scale=None, **explicit).fit(X, y, sample_domain=ids)
+    assert np.array_equal(same.predict_proba(X), paper.predict_proba(X))
+    with pytest.raises(MixdaError, match="preset"):
+        small(Estimator, preset="best").fit(X, y, sample_domain=ids)
+
+
+def test_scale_if_a_source_lacks_a_class(task):
+    X, y, ids = task
+    kept = (y != 2) | (ids != 0)
+    model = small(GMMWBT).fit(X[kept], y[kept], sample_domain=ids[kept])
+    assert model.encoder_.scale == "sources"
+    assert "lacks a class" in model.to_model().settings["space"]
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -351,8 +409,8 @@ def test_infinite_classes_and_ids():
 @pytest.mark.parametrize(
     "model",
     [
-        GMMWBT(classifier="map"),
-        GMMDaDiL(classifier="map"),
+        GMMWBT(preset="paper"),
+        GMMDaDiL(preset="paper"),
         GMMDaDiL(),
         DaDiL(method="R", n_epochs=20),
         DaDiL(method="E", n_epochs=20),

@@ -18,7 +18,10 @@ from mixda import (
 from mixda.datasets import make_shifted_toy
 from mixda.estimators._gaps import fit_imputer
 
-EXACT = [GMMWBT(classifier="map", random_state=0), GMMOTDA(random_state=0)]
+EXACT = [
+    GMMWBT(scale="sources", preset="paper", random_state=0),
+    GMMOTDA(scale="sources", preset="paper", random_state=0),
+]
 FILLED = [SourceOnly(), GMMWBT(random_state=0), GMMDaDiL(random_state=0, n_iter=5), WJDOT()]
 
 
@@ -68,7 +71,7 @@ def test_learned_features_need_gaps_in_the_fit(task):
 
 def test_posterior_without_a_feature(task):
     X, _, y, ids = task
-    estimator = GMMWBT(classifier="map", random_state=0).fit(X, y, sample_domain=ids)
+    estimator = GMMWBT(scale="sources", preset="paper", random_state=0).fit(X, y, sample_domain=ids)
     hidden = X[ids < 0].copy()
     hidden[:, 0] = np.nan
     mixture = estimator.target_mixture_

@@ -191,18 +191,18 @@ def adapt(
         ),
     ] = "auto",
     encoder: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="lda|mlp",
-            help="Learn features from the samples first.",
-            autocompletion=lambda: ["lda", "mlp"],
+            metavar="auto|lda|mlp|none",
+            help="Features learned from the samples first; auto: lda for dadil, wbt, otda.",
+            autocompletion=lambda: ["auto", "lda", "mlp", "none"],
         ),
-    ] = None,
+    ] = "auto",
     scale: Annotated[
         str,
         typer.Option(
             metavar="auto|domain|sources|none",
-            help="Standardize by the moments of each domain, or of the sources (auto).",
+            help="Standardize each domain by itself (auto for dadil, wbt, otda) or by the sources.",
             autocompletion=lambda: ["auto", "domain", "sources", "none"],
         ),
     ] = "auto",
@@ -264,7 +264,7 @@ def adapt(
                 label,
                 domain,
                 method=method,
-                encoder=encoder,
+                encoder=None if encoder == "none" else encoder,
                 scale=None if scale == "none" else scale,
                 components=_number_or_word(components),
                 target_components=_number_or_word(target_components),
@@ -299,6 +299,8 @@ def adapt(
     left_out = summary["left out"]
     if left_out:
         below += f"\nleft out: {listed([f'{n} ({why})' for n, why in left_out.items()])}"
+    if summary["space"]:
+        below += f"\nadapted in: {summary['space']}"
     out.table(title, list(domains[0]), cells, words=2, below=below)
     out.say(summary["sampling"])
     if method == "auto" and model.method != "AutoMSDA":

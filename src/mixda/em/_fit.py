@@ -45,7 +45,7 @@ def fit_mixture(
     n_init: int = 1,
     max_iter: int = 100,
     tol: float = 1e-4,
-    init: Mixture | None = None,
+    init: Mixture | Literal["k-means++", "systematic"] | None = "k-means++",
     max_components: int = 16,
     min_component_rows: int = 1,
     allow_exposed_rows: bool = False,
@@ -79,13 +79,15 @@ def fit_mixture(
     sample_weight : array-like of shape (n,), optional
         Non-negative weight of each sample. Only ratios matter.
     n_init : int
-        Number of k-means++ initializations. The one with the best likelihood is kept.
+        Number of initializations. The one with the best likelihood is kept.
     max_iter : int
         Maximum number of EM iterations per initialization.
     tol : float
         Stop when the mean log-likelihood changes by less than this. Zero disables early stopping.
-    init : Mixture, optional
-        Initial mixture. Its number of components replaces `n_components`.
+    init : {"k-means++", "systematic"} or Mixture
+        Initial mixture: k-means from means that are drawn at random; k-means from means that
+        depend on the data alone, so that (up to 10,000 rows) `random_state` has no effect; or a
+        given mixture, whose number of components replaces `n_components`.
     max_components : int
         Largest number of components that ``"bic"`` tries.
     min_component_rows : int
@@ -141,7 +143,10 @@ def fit_mixture(
     >>> np.sort(p.means, axis=0).ravel(), p.stds.ravel()
     (array([ 0.5, 10.5]), array([0.5, 0.5]))
     """
-    settings = Settings.checked(n_components, n_init, max_iter, tol, max_components, chunk_size)
+    how, given = (init, None) if isinstance(init, str) else ("k-means++", init)
+    settings = Settings.checked(
+        n_components, n_init, max_iter, tol, max_components, chunk_size, how
+    )
     execution = Execution(n_jobs, client, checkpoint, stepwise)
     grouping = Grouping()
     constraints = Constraints(
@@ -151,15 +156,15 @@ def fit_mixture(
     )
     source = _as_source(X, None, sample_weight, chunk_size, execution)
     if source is not None:
-        if init is not None:
-            settings = settings.starting_from(init, source.n_features)
+        if given is not None:
+            settings = settings.starting_from(given, source.n_features)
         (group,) = fit_source(
             source, grouping, settings, constraints, execution, random_state, verbose
         )
         return group.mixture
     feature_names, X = column_names(X), check_X(X, allow_nan=True)
-    if init is not None:
-        settings = settings.starting_from(init, X.shape[1])
+    if given is not None:
+        settings = settings.starting_from(given, X.shape[1])
     X, weight, _ = apply_sample_weight(X, sample_weight)
     rows = RowBlock(X, weight=weight)
     (group,) = fit_rows(rows, feature_names, grouping, settings, constraints, random_state, verbose)
@@ -178,7 +183,7 @@ def fit_labeled_mixture(
     n_init: int = 1,
     max_iter: int = 100,
     tol: float = 1e-4,
-    init: Mixture | None = None,
+    init: Mixture | Literal["k-means++", "systematic"] | None = "k-means++",
     max_components: int = 16,
     min_component_rows: int = 1,
     allow_exposed_rows: bool = False,
@@ -209,8 +214,9 @@ def fit_labeled_mixture(
         As in `fit_mixture`. ``min_std="auto"`` uses the standard deviations of all samples.
     min_component_rows, allow_exposed_rows
         As in `fit_mixture`, within each class.
-    init : Mixture, optional
-        Initial mixture, labeled. The components of each class start the mixture of that class.
+    init : {"k-means++", "systematic"} or Mixture
+        As in `fit_mixture`. A given mixture is labeled, and its components of each class start the
+        mixture of that class.
     classes : array-like of shape (nc,), optional
         Classes in the order of the columns of `labels`. A class that does not occur in `y` has a
         column but no component. Default: the sorted values of `y`.
@@ -229,7 +235,10 @@ def fit_labeled_mixture(
     >>> p.classes, p.weights, p.means.ravel()
     (array(['fault', 'ok'], dtype='<U5'), array([0.33333333, 0.66666667]), array([9. , 0.5]))
     """
-    settings = Settings.checked(n_components, n_init, max_iter, tol, max_components, chunk_size)
+    how, given = (init, None) if isinstance(init, str) else ("k-means++", init)
+    settings = Settings.checked(
+        n_components, n_init, max_iter, tol, max_components, chunk_size, how
+    )
     check_choice(class_prior, "class_prior", ("empirical", "uniform"))
     execution = Execution(n_jobs, client, checkpoint, stepwise)
     grouping = Grouping(by_label=True)
@@ -241,8 +250,8 @@ def fit_labeled_mixture(
     )
     source = _as_source(X, y, sample_weight, chunk_size, execution)
     if source is not None:
-        if init is not None:
-            settings = settings.starting_from(_labeled(init), source.n_features)
+        if given is not None:
+            settings = settings.starting_from(_labeled(given), source.n_features)
         groups = fit_source(
             source, grouping, settings, constraints, execution, random_state, verbose
         )
@@ -251,8 +260,8 @@ def fit_labeled_mixture(
         return _join_classes(groups, class_prior, classes)
     feature_names, X = column_names(X), check_X(X, allow_nan=True)
     names, codes = encode_classes(y, classes, len(X))
-    if init is not None:
-        settings = settings.starting_from(_labeled(init), X.shape[1])
+    if given is not None:
+        settings = settings.starting_from(_labeled(given), X.shape[1])
     X, weight, used = apply_sample_weight(X, sample_weight)
     rows = RowBlock(X, EncodedColumn(list(names), codes[used]), weight=weight)
     groups = fit_rows(rows, feature_names, grouping, settings, constraints, random_state, verbose)

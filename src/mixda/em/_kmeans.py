@@ -24,31 +24,53 @@ _MAX_LLOYD_ITERATIONS = 10
 _MAX_DENSE_CLUSTERS = 8  # above this, sparse memberships are faster
 
 
-def kmeans_plusplus(x: Array, weight: Array, k: int, rng: np.random.Generator) -> Array:
+def kmeans_plusplus(x: Array, weight: Array, k: int, rng: np.random.Generator | int) -> Array:
     """Choose initial means by greedy k-means++.
 
     Each new mean is the best of 2 + log(k) candidates drawn with probability proportional to
-    weight times squared distance to the nearest mean (Arthur and Vassilvitskii, 2007).
+    weight times squared distance to the nearest mean (Arthur and Vassilvitskii, 2007). With an
+    integer instead of a generator, the candidates are this many quantiles of the same distribution
+    over the rows (systematic sampling), and nothing is random.
     """
-    n, n_candidates = len(x), 2 + int(np.log(k))
+    n = len(x)
     norms = np.einsum("ij,ij->i", x, x)
-    chosen = [int(rng.choice(n, p=weight / weight.sum()))]
-    nearest = np.maximum(norms - 2.0 * (x @ x[chosen[0]]) + norms[chosen[0]], 0.0)
-    nearest[chosen[0]] = 0.0
+
+    def distances_to(rows: NDArray[np.intp]) -> Array:
+        distances: Array = np.maximum(norms - 2.0 * (x[rows] @ x.T) + norms[rows, None], 0.0)
+        distances[np.arange(len(rows)), rows] = 0.0
+        return distances
+
+    def candidates(mass: Array) -> NDArray[np.intp]:
+        total = np.cumsum(mass)
+        if isinstance(rng, int):
+            levels = (np.arange(rng) + 0.5) / rng
+        else:
+            levels = rng.random(2 + int(np.log(k)))
+        rows = np.searchsorted(total, levels * total[-1], side="right")
+        return np.asarray(np.minimum(rows, n - 1))
+
+    if isinstance(rng, int):
+        first = candidates(weight)
+    else:
+        first = np.array([rng.choice(n, p=weight / weight.sum())])
+    best, nearest = _best(first, distances_to(first), weight)
+    chosen = [best]
     while len(chosen) < k:
-        mass = np.cumsum(weight * nearest)
-        if mass[-1] <= 0.0:  # every distinct sample is a mean already
-            chosen += rng.integers(n, size=k - len(chosen)).tolist()
+        mass = weight * nearest
+        if mass.sum() <= 0.0:  # every distinct sample is a mean already
+            rest = np.arange(k - len(chosen)) % n
+            chosen += (rest if isinstance(rng, int) else rng.integers(n, size=len(rest))).tolist()
             break
-        candidates = np.searchsorted(mass, rng.random(n_candidates) * mass[-1], side="right")
-        candidates = np.minimum(candidates, n - 1)
-        distances = np.maximum(norms - 2.0 * (x[candidates] @ x.T) + norms[candidates, None], 0.0)
-        distances[np.arange(n_candidates), candidates] = 0.0
-        np.minimum(distances, nearest, out=distances)
-        best = int(np.argmin(distances @ weight))
-        chosen.append(int(candidates[best]))
-        nearest = distances[best]
+        rows = candidates(mass)
+        best, nearest = _best(rows, np.minimum(distances_to(rows), nearest), weight)
+        chosen.append(best)
     return x[chosen]
+
+
+def _best(rows: NDArray[np.intp], distances: Array, weight: Array) -> tuple[int, Array]:
+    """Return the row that leaves the smallest sum of squared distances, and these distances."""
+    best = int(np.argmin(distances @ weight))
+    return int(rows[best]), distances[best]
 
 
 def lloyd(x: Array, weight: Array, means: Array) -> tuple[Array, NDArray[np.intp]]:

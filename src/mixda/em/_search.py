@@ -25,6 +25,7 @@ _MAX_SPREAD_RATIO = 100.0  # features whose spreads differ more have different u
 _MIN_RELATIVE_SPREAD = 1e-12  # a feature that varies less, relative to its size, is constant
 _MAX_INIT_ROWS = 10_000  # used by the initialization, or 20 per component if that is more
 _INIT_ROWS_PER_COMPONENT = 20
+_N_CANDIDATES = 20  # of each mean of a systematic initialization; the next one has one more
 _BIC_PATIENCE = 2  # larger numbers of components tried without improvement
 
 
@@ -39,6 +40,7 @@ class Settings:
     max_components: int
     chunk_size: int | None
     init: Mixture | None = None
+    systematic: bool = False  # whether initializations depend on the data alone
 
     @classmethod
     def checked(
@@ -49,8 +51,10 @@ class Settings:
         tol: Any,
         max_components: Any,
         chunk_size: Any = None,
+        init: Any = "k-means++",
     ) -> Settings:
         """Return the settings, or raise an error that names the wrong one."""
+        check_choice(init, "init", ("k-means++", "systematic"))
         if isinstance(n_components, str):
             if n_components != "bic":
                 raise MixdaError(
@@ -65,6 +69,7 @@ class Settings:
             check_number(tol, "tol"),
             check_positive_int(max_components, "max_components"),
             None if chunk_size is None else check_positive_int(chunk_size, "chunk_size"),
+            systematic=init == "systematic",
         )
 
     @property
@@ -86,7 +91,9 @@ class Settings:
     def starting_from(self, init: Mixture, n_features: int) -> Settings:
         """Return the settings of a fit that is initialized with a mixture."""
         if not isinstance(init, Mixture):
-            raise MixdaError(f"init must be a Mixture or None, got {type(init).__name__}.")
+            raise MixdaError(
+                f"init must be a Mixture, 'k-means++' or 'systematic', got {type(init).__name__}."
+            )
         if init.n_features != n_features:
             raise MixdaError(
                 f"init has {init.n_features} features, but X has {n_features}; "
@@ -128,7 +135,10 @@ class MixtureProblem:
         if self.settings.n_components == "bic":
             return replace(self, sample=(x, weight), seed=int(rng.integers(2**63)))
         k = self.settings.n_components
-        starts = [self._kmeans_start(x, weight, k, rng) for _ in range(self.settings.n_init)]
+        starts = [
+            self._kmeans_start(x, weight, k, _N_CANDIDATES + i if self.settings.systematic else rng)
+            for i in range(self.settings.n_init)
+        ]
         return replace(self, starts=starts)
 
     def start(self, n_components: int, index: int) -> Parameters:
@@ -137,6 +147,8 @@ class MixtureProblem:
             return self._start_from(self.settings.init)
         if self.sample is None:
             return self.starts[index]
+        if self.settings.systematic:
+            return self._kmeans_start(*self.sample, n_components, _N_CANDIDATES + index)
         rng = np.random.default_rng([self.seed, n_components, index])
         return self._kmeans_start(*self.sample, n_components, rng)
 
@@ -155,7 +167,7 @@ class MixtureProblem:
         return Parameters(log_weights, init.means - self.center, np.maximum(init.stds, self.floor))
 
     def _kmeans_start(
-        self, x: Array, weight: Array, k: int, rng: np.random.Generator
+        self, x: Array, weight: Array, k: int, rng: np.random.Generator | int
     ) -> Parameters:
         """Return the parameters of a k-means clustering.
 
@@ -177,7 +189,7 @@ class MixtureProblem:
         return Parameters(log_weights, means * self.unit, stds)
 
     def _kmeans_start_with_gaps(
-        self, x: Array, weight: Array, k: int, rng: np.random.Generator
+        self, x: Array, weight: Array, k: int, rng: np.random.Generator | int
     ) -> Parameters:
         """Cluster with the mean in place of missing values; take moments of the observed ones."""
         observed = ~np.isnan(x)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mixda.estimators.baselines import *  # noqa: F403
     from mixda.estimators.empirical import *  # noqa: F403
     from mixda.estimators.encoders import DomainEncoder as DomainEncoder
+    from mixda.estimators.encoders import LDAEncoder as LDAEncoder
     from mixda.estimators.encoders import MLPEncoder as MLPEncoder
     from mixda.estimators.gmm import *  # noqa: F403
     from mixda.estimators.gmm_otda import *  # noqa: F403
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _OTHERS = {
     "MultiSourceClassifier": "_base",
     "DomainEncoder": "encoders",
+    "LDAEncoder": "encoders",
     "MLPEncoder": "encoders",
     "CanonicalOrder": "_canonical",
     "SMOOTHING": "_mixture_classifier",
@@ -40,7 +42,7 @@ _OTHERS = {
     "rule_of": "_export",
     "standardization": "_scaling",
 }
-_PUBLIC = ("DomainEncoder", "MLPEncoder", "MultiSourceClassifier")
+_PUBLIC = ("DomainEncoder", "LDAEncoder", "MLPEncoder", "MultiSourceClassifier")
 
 
 def __getattr__(name: str) -> Any:

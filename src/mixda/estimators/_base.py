@@ -193,7 +193,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 X = fill_empty_features(X, ids, self.imputer_)
             else:
                 X = self.imputer_.impute(X)
-        self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
+        self.encoder_ = DomainEncoder(*self._space(codes, ids[is_source]), self._seed)
         Z = self.encoder_.fit_transform(X, codes, ids, weight)
         self.sources_ = np.unique(ids[is_source])
         source_Z, source_ids = Z[is_source], ids[is_source]
@@ -380,6 +380,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Return further arguments of `fit` for some of the rows."""
         return {}
 
+    def _space(self, codes: Codes, ids: Ids) -> tuple[str | None, Any]:
+        """Return `scale` and `encoder`; `codes` and `ids` are those of the source rows."""
+        return self.scale, self.encoder
+
     def _integrates_gaps(self) -> bool:
         """Return whether `_fit_domains` and `_predict_encoded` accept NaN."""
         return False
@@ -462,7 +466,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return [Domain(*parts) for parts in zip(names, mixtures, sizes, strict=True)]
 
     def _settings(self) -> dict[str, Any]:
-        parameters = {name: _as_json(value) for name, value in self.get_params(deep=False).items()}
+        parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
         parameters.pop("checkpoint", None)  # a place on this machine
         return {
             "parameters": parameters,
@@ -509,7 +513,7 @@ def _sorted_rows(
     return X[order], all_codes[order][ids >= 0], ids, weight
 
 
-def _as_json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Return a parameter as JSON, or the name of an object."""
     if isinstance(value, np.ndarray):
         value = value.tolist()

@@ -32,9 +32,9 @@ from mixda.em import (
     fit_mixture,
     refine_mixture,
 )
-from mixda.estimators._base import MultiSourceClassifier
+from mixda.estimators._base import MultiSourceClassifier, as_json
 from mixda.estimators._export import rule_of
-from mixda.estimators.encoders import DomainEncoder, sample_moments
+from mixda.estimators.encoders import DomainEncoder, Ids, sample_moments
 from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
 from mixda.mixture import SHARES, Mixture, class_shares, count_samples
 from mixda.rules import Chain, Posterior, Product, Rule, Smooth
@@ -42,6 +42,27 @@ from mixda.transport import align_labels, check_same_features
 
 Self = TypeVar("Self", bound="MixtureClassifier")
 
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {
+        "class_prior": "empirical",
+        "n_init": "auto",
+        "encoder": "lda",
+        "scale": "domain",
+        "classifier": "product",
+    },
+    "paper": {
+        "class_prior": "uniform",
+        "n_init": 1,
+        "encoder": None,
+        "scale": None,
+        "classifier": "map",
+    },
+}
+_SCALES = {
+    "domain": "each domain standardized by itself",
+    "sources": "all domains standardized by the sources",
+    None: "as given",
+}
 SMOOTHING = 0.05  # uniform share in each factor of a product, so that no factor has a veto
 _TIE_BREAK = 1e-9
 
@@ -55,6 +76,7 @@ class MixtureClassifier(MultiSourceClassifier):
 
     _sorts_rows = True
 
+    preset: Any
     n_components: Any
     target_components: Any
     class_prior: Any
@@ -91,7 +113,8 @@ class MixtureClassifier(MultiSourceClassifier):
         domains, with moments (`scale`, `min_std`) taken from the mixtures, and the source
         classifier of ``classifier="product"`` trained on samples drawn from them. `class_prior`
         balances the classes of each source, or leaves their masses unchanged. `n_components`,
-        `target_components` and `n_init` are not used, and `encoder` must be None.
+        `target_components` and `n_init` are not used. `encoder` must be "auto", which is None here,
+        or None, because mixtures do not hold the samples that an encoder is trained on.
 
         Parameters
         ----------
@@ -127,15 +150,18 @@ class MixtureClassifier(MultiSourceClassifier):
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
             sources, target = [p.marginal(names) for p in sources], target.marginal(names)
-        check_choice(self.class_prior, "class_prior", ("empirical", "uniform"))
+        class_prior = self._chosen("class_prior")
+        check_choice(class_prior, "class_prior", ("empirical", "uniform"))
         self.classes_, sources = _unite_classes(sources)
-        if self.class_prior == "uniform":
+        if class_prior == "uniform":
             sources = [_balanced(p) for p in sources]
         self.sources_ = np.arange(len(sources))
         self._sizes = [count_samples(p) for p in (*sources, target)]
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
-        self.encoder_ = DomainEncoder(self.scale, self.encoder, self._seed)
+        encoder = None if _is(self.encoder, "auto") else self.encoder
+        complete = all((p.class_proportions > 0).all() for p in sources)
+        self.encoder_ = DomainEncoder(self._resolved_scale(complete), encoder, self._seed)
         target = replace(target, labels=None, classes=None)
         mixtures = self.encoder_.fit_mixtures(sources, target)
         largest = max(np.abs(p.means).max() for p in mixtures)
@@ -179,11 +205,12 @@ class MixtureClassifier(MultiSourceClassifier):
         X = check_X(X, allow_nan=True)
         center, spread = sample_moments(X)
         unit = np.ones_like(spread)
-        if self.scale is not None:
+        scaled = self._chosen("scale") is not None
+        if scaled:
             unit = feature_units(spread, np.nanmax(np.abs(X), axis=0), "auto")
         Z = (X - center) / unit
         floor = self._resolve_floor([np.nanvar(Z, axis=0)], float(np.nanmax(np.abs(Z))))
-        if self.scale is not None and not _is(self.min_std, "auto"):
+        if scaled and not _is(self.min_std, "auto"):
             floor = np.asarray(self.min_std) * spread / unit  # it counts standard deviations
         rng = check_random_state(self.random_state)
         if y is None:
@@ -240,7 +267,7 @@ class MixtureClassifier(MultiSourceClassifier):
     def _refine(self, start: Mixture, stream: RowSource, **options: Any) -> Mixture:
         assert self._large is not None
         if start.is_labeled:
-            options = {**options, "class_prior": self.class_prior}
+            options = {**options, "class_prior": self._chosen("class_prior")}
             start = replace(start, classes=options["classes"])
         mixture = refine_mixture(
             self.checkpoint,
@@ -285,11 +312,11 @@ class MixtureClassifier(MultiSourceClassifier):
             fit_labeled_mixture,
             *source,
             n_components=self.n_components,
-            class_prior=self.class_prior,
+            class_prior=self._chosen("class_prior"),
             classes=np.arange(len(classes)),
             min_std=floor,
             sample_weight=weight,
-            n_init=self.n_init,
+            **self._em_start(),
             min_component_rows=self.min_component_rows,
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
@@ -320,7 +347,7 @@ class MixtureClassifier(MultiSourceClassifier):
             n_components=n_components,
             min_std=floor,
             sample_weight=weight,
-            n_init=self.n_init,
+            **self._em_start(),
             min_component_rows=self.min_component_rows,
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
@@ -337,25 +364,66 @@ class MixtureClassifier(MultiSourceClassifier):
         if not (self._is_map() or self._is_product()):
             self.classifier_ = self._train_classifier(np.random.default_rng([self._seed, 1]))
 
+    def _chosen(self, name: str) -> Any:
+        """Return a parameter; "auto" is the choice of the preset."""
+        preset = check_choice(self.preset, "preset", tuple(PRESETS))
+        value = getattr(self, name)
+        return PRESETS[preset][name] if _is(value, "auto") else value
+
+    def _space(self, codes: Codes, ids: Ids) -> tuple[str | None, Any]:
+        pairs = np.unique(np.column_stack([ids, codes]), axis=0)
+        complete = len(pairs) == len(np.unique(ids)) * len(self.classes_)
+        return self._resolved_scale(complete), self._chosen("encoder")
+
+    def _resolved_scale(self, complete: bool) -> str | None:
+        """Return `scale`; `complete` says whether every source has all classes.
+
+        Otherwise "auto" does not standardize domains separately: their moments differ by the
+        classes that are missing.
+        """
+        scale: str | None = self._chosen("scale")
+        return "sources" if _is(self.scale, "auto") and scale and not complete else scale
+
+    def _em_start(self) -> dict[str, Any]:
+        """Return the options of `fit_mixture` that say where EM starts."""
+        n_init = self._chosen("n_init")
+        return {"init": "systematic"} if _is(n_init, "auto") else {"n_init": n_init}
+
+    def _settings(self) -> dict[str, Any]:
+        settings = super()._settings()
+        chosen = {name: as_json(self._chosen(name)) for name in PRESETS["default"]}
+        wanted, encoder = chosen["encoder"], self.encoder_.name
+        scale = _SCALES[self.encoder_.scale]
+        if self.encoder_.scale != chosen["scale"]:
+            scale += ", because a source lacks a class"
+            chosen["scale"] = self.encoder_.scale
+        space = f"{'' if encoder is None else f'{encoder} of '}the features, {scale}"
+        if encoder is None and wanted is not None:  # fitted to mixtures
+            chosen["encoder"] = None
+            space += f"; encoder {wanted!r} needs samples, but a domain is a mixture"
+        parameters = {**settings["parameters"], **chosen}
+        return {**settings, "parameters": parameters, "space": space}
+
     def _integrates_gaps(self) -> bool:
-        return _is(self.classifier, "map") and self.encoder is None
+        return self._is_map() and self._chosen("encoder") is None
 
     def _is_map(self) -> bool:
-        return _is(self.classifier, "map")
+        return _is(self._chosen("classifier"), "map")
 
     def _is_product(self) -> bool:
-        return _is(self.classifier, "product")
+        return _is(self._chosen("classifier"), "product")
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         raise NotImplementedError
 
     def _train_classifier(self, rng: np.random.Generator) -> Any:
-        if not hasattr(self.classifier, "fit"):
+        classifier = self._chosen("classifier")
+        if not hasattr(classifier, "fit"):
             raise MixdaError(
                 "classifier must be 'map', 'product' or a scikit-learn classifier, got "
-                f"{self.classifier!r}."
+                f"{classifier!r}."
             )
-        return train_head(self.classifier, self._seed, *self._draw(self.target_mixture_, rng))
+        return train_head(classifier, self._seed, *self._draw(self.target_mixture_, rng))
 
     def _draw(self, mixture: Mixture, rng: np.random.Generator) -> Source:
         """Return labeled samples of a mixture, to train a classifier on."""

@@ -46,17 +46,18 @@ class GMMWBT(MixtureClassifier):
     target_components : int, "bic" or None
         Components of the unlabeled target mixture, at most one per sample. Default: as many as
         the largest source mixture has.
-    class_prior : {"uniform", "empirical"}
-        Mass of each class in a source mixture: equal, as in the code of the authors, or its
-        share of the samples.
+    class_prior : {"auto", "empirical", "uniform"}
+        Mass of each class in a source mixture: its share of the samples, or equal, as in the code
+        of the authors.
     min_std : "auto", float or array-like of shape (d,)
         Floor of the standard deviations of the mixtures, in the encoded space. "auto" is a tenth
         of the standard deviation of each feature within the domains, and at least a tenth of the
         average over features (`mixda.estimators.utils.std_floor`). It is much higher than that of
         `mixda.fit_mixture`, so that a nearly constant feature, such as a dead unit of a network,
         does not dominate.
-    n_init : int
-        Initializations of each EM; the best likelihood wins.
+    n_init : int or "auto"
+        Number of random initializations of each EM; the best likelihood wins. By default there is
+        one, which depends on the data alone (``init="systematic"`` of `mixda.fit_mixture`).
     source_weights : array-like of shape (N,), optional
         Barycentric coordinates λ of the sources, in the order of their ids. Default: uniform.
     beta : float, "auto" or "max"
@@ -67,14 +68,16 @@ class GMMWBT(MixtureClassifier):
         Entropic and unbalanced transport to the target; see `mixda.transport_plan`. If `reg_m` is
         given, the target mixture has the weights of the unbalanced plan, so that its class
         proportions may differ from those of the sources.
-    encoder : {"lda", "mlp"}, transformer or None
-        Features to adapt in, learned from the labeled sources: linear discriminants, the last
-        hidden layer of a network (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer.
+    encoder : {"auto", "lda", "mlp"}, transformer or None
+        Features to adapt in, learned from the labeled sources: linear discriminants
+        (`mixda.estimators.LDAEncoder`), the last hidden layer of a network
+        (`mixda.estimators.MLPEncoder`), or any scikit-learn transformer. `fit_mixtures` has no
+        samples to learn from and uses the features.
     scale : {"auto", "domain", "sources", None}
         Standardization before the encoder: each domain by its own moments (a strong adaptation,
         but it mistakes different class proportions for a shift), all domains by the moments of
-        the sources, or none. "auto" is "sources".
-    classifier : {"map", "product"} or classifier
+        the sources, or none.
+    classifier : {"auto", "map", "product"} or classifier
         Maximum a posteriori under the target mixture (section 3.2); the product of its
         probabilities with those of a logistic regression on the sources, which is robust to wrong
         matches of components; or a scikit-learn classifier, trained on samples of the mixture.
@@ -91,6 +94,12 @@ class GMMWBT(MixtureClassifier):
         Merge components of the domains' mixtures until each mean averages at least this many
         rows, as far as the rows of a class allow; see `mixda.fit_mixture`. With 5, a saved model
         holds no mean of fewer rows. ``mixda adapt`` uses 5; the default changes nothing.
+    preset : {"default", "paper"}
+        What "auto" means for the parameters above. "default": ``class_prior="empirical"``,
+        ``encoder="lda"``, ``scale="domain"`` ("sources" if a source lacks a class),
+        ``classifier="product"`` and an initialization that depends on the data alone. "paper":
+        ``class_prior="uniform"``, ``encoder=None``, ``scale=None``, ``classifier="map"`` and
+        ``n_init=1``, the settings of the paper and of ``mixda bench``.
 
     Attributes
     ----------
@@ -135,22 +144,23 @@ class GMMWBT(MixtureClassifier):
         self,
         n_components: Any = 3,
         target_components: Any = None,
-        class_prior: str = "uniform",
+        class_prior: str = "auto",
         min_std: Any = "auto",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         source_weights: ArrayLike | None = None,
         beta: Any = "auto",
         component_weights: Any = "auto",
         reg: float = 0.0,
         reg_m: float | None = None,
-        encoder: Any = None,
+        encoder: Any = "auto",
         scale: str | None = "auto",
-        classifier: Any = "product",
+        classifier: Any = "auto",
         n_samples: int | None = None,
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
         min_component_rows: int = 1,
+        preset: str = "default",
     ) -> None:
         self.n_components = n_components
         self.target_components = target_components
@@ -170,6 +180,7 @@ class GMMWBT(MixtureClassifier):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
+        self.preset = preset
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         order, classes = CanonicalOrder.of(sources), np.asarray(sources[0].classes)
@@ -231,7 +242,7 @@ class GMMDaDiL(MixtureClassifier):
         fit.
     online_iter : int
         Iterations of the dictionary per batch (`partial_fit`).
-    encoder, scale, classifier, n_samples, checkpoint, random_state, verbose : see `GMMWBT`
+    encoder, scale, classifier, n_samples, checkpoint, random_state, verbose, preset : see `GMMWBT`
 
     Attributes
     ----------
@@ -264,9 +275,9 @@ class GMMDaDiL(MixtureClassifier):
         self,
         n_components: Any = 3,
         target_components: Any = None,
-        class_prior: str = "uniform",
+        class_prior: str = "auto",
         min_std: Any = "auto",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         n_atoms: int = 3,
         atom_components: int | None = None,
         beta: Any = "auto",
@@ -286,14 +297,15 @@ class GMMDaDiL(MixtureClassifier):
         forgetting: float = 0.05,
         max_target_components: int | None = None,
         online_iter: int = 10,
-        encoder: Any = None,
+        encoder: Any = "auto",
         scale: str | None = "auto",
-        classifier: Any = "product",
+        classifier: Any = "auto",
         n_samples: int | None = None,
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
         min_component_rows: int = 1,
+        preset: str = "default",
     ) -> None:
         self.n_components = n_components
         self.target_components = target_components
@@ -327,6 +339,7 @@ class GMMDaDiL(MixtureClassifier):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
+        self.preset = preset
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_domain: Any = None, classes: Any = None
@@ -390,6 +403,7 @@ class GMMDaDiL(MixtureClassifier):
             min_component_rows=self.min_component_rows,
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
+            **self._em_start(),
         )
         self._sizes = [*self._sizes[:-1], self.n_target_seen_ + len(Z)]
         share = max(len(Z) / self.n_target_seen_, forgetting)

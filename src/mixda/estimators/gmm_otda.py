@@ -36,7 +36,7 @@ class GMMOTDA(MixtureClassifier):
     reg : float
         Entropic regularization of the plan; 0 is exact transport.
     n_components, target_components, class_prior, min_std, n_init, encoder, scale, classifier,
-    n_samples, checkpoint, random_state, verbose, min_component_rows : see `mixda.GMMWBT`
+    n_samples, checkpoint, random_state, verbose, min_component_rows, preset : see `mixda.GMMWBT`
 
     Attributes
     ----------
@@ -64,18 +64,19 @@ class GMMOTDA(MixtureClassifier):
         route: str = "labels",
         n_components: Any = 3,
         target_components: Any = None,
-        class_prior: str = "uniform",
+        class_prior: str = "auto",
         min_std: Any = "auto",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         reg: float = 0.0,
-        encoder: Any = None,
+        encoder: Any = "auto",
         scale: str | None = "auto",
-        classifier: Any = "map",
+        classifier: Any = "auto",
         n_samples: int | None = None,
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
         min_component_rows: int = 1,
+        preset: str = "default",
     ) -> None:
         self.route = route
         self.n_components = n_components
@@ -92,6 +93,7 @@ class GMMOTDA(MixtureClassifier):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
+        self.preset = preset
 
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
@@ -130,7 +132,7 @@ class GMMOTDA(MixtureClassifier):
             self.plan_,
             self._pooled_weight,
         )
-        head = None if super()._is_map() else self.classifier
+        head = None if super()._is_map() else self._chosen("classifier")
         return train_head(head, self._seed, images, codes[rows], weights)
 
     def _integrates_gaps(self) -> bool:

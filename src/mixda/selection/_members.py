@@ -350,6 +350,7 @@ def _fit_dictionary(sample: Sample, seed: int) -> Fitted:
         n_iter=_DICTIONARY_STEPS,
         min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold this mixture
         random_state=seed,
+        preset="paper",
     )
     kept = without_rare_classes(sample.domain, sample.codes)
     common = replace(sample, X=sample.X[kept], codes=sample.codes[kept], domain=sample.domain[kept])

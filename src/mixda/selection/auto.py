@@ -384,12 +384,14 @@ class AutoMSDA(MultiSourceClassifier):
             encoder = PCA(n_axes, svd_solver="randomized", random_state=self._seed)
         self.display_ = GMMDaDiL(
             encoder=encoder,
+            scale="sources",
             classifier="map",
             n_iter=10,
             min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold these mixtures
             checkpoint=self.checkpoint,
             random_state=self._seed,
             verbose=self.verbose,
+            preset="paper",
         )
         if self._large is not None and self._large.is_thinned:
             self.display_.fit(self._large.thinned(_MAX_DISPLAYED_ROWS))  # and all other rows

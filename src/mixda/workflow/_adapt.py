@@ -47,7 +47,7 @@ def adapt_files(
     rename_labels: Mapping[str, str] | None = None,
     target_labels: str | None = None,
     force: bool = False,
-    encoder: str | None = None,
+    encoder: str | None = "auto",
     scale: str | None = "auto",
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -94,11 +94,14 @@ def adapt_files(
         files is a ``.gmm``, "auto" is "dadil".
     components, target_components : int or "bic", optional
         `n_components` and `target_components` of the estimator. Default: those of the estimator.
-    encoder : {"lda", "mlp", None}
-        Learn features from the samples of the sources first. Requires data files.
+    encoder : {"auto", "lda", "mlp", None}
+        Learn features from the samples of the sources first: linear discriminants or a small
+        network. Requires data files. "auto" is the default of the estimator; for "dadil", "wbt" and
+        "otda" that is "lda", and None if one of the files is a ``.gmm``.
     scale : {"auto", "domain", "sources", None}
         Standardize each domain by its own moments, all by those of the sources, or not at all.
-        "auto" is "sources".
+        "auto" is the default of the estimator: "domain" for "dadil", "wbt" and "otda", else
+        "sources".
     min_component_rows : int
         For the methods over mixtures, `min_component_rows` of the estimator: components are
         merged until the mean of each averages at least this many rows.
@@ -140,7 +143,7 @@ def adapt_files(
     array([0, 1])
     """
     check_choice(method, "method", tuple(COMMANDS))
-    check_choice(encoder, "encoder", ("lda", "mlp", None))
+    check_choice(encoder, "encoder", ("auto", "lda", "mlp", None))
     check_choice(scale, "scale", ("auto", "domain", "sources", None))
     check_random_state(seed)
     check_choice(missing, "missing", ("mixture", "drop", "error"))

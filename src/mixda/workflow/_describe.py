@@ -56,6 +56,7 @@ def describe_model(model: AdaptedModel) -> dict[str, Any]:
         "left out": settings.get("left_out") or None,
         "checks": [vars(finding) for finding in read_findings(settings.get("checks"))] or None,
         "sampling": describe_sampling(model),
+        "space": settings.get("space"),
         "trust": None if model.trust is None else model.trust.sentence(),
         "estimate": None if model.trust is None else model.trust.numbers(),
         "created": settings.get("created"),

@@ -43,8 +43,9 @@ def make_estimator(
 ) -> Any:
     """Make the estimator of a method; reject everything that it would not use."""
     kind = COMMANDS[method].load()
-    if inputs.mixtures and (encoder is not None or not hasattr(kind, "fit_mixtures")):
-        what = f"encoder {encoder!r}" if encoder is not None else f"method {method!r}"
+    encodes = encoder not in ("auto", None)
+    if inputs.mixtures and (encodes or not hasattr(kind, "fit_mixtures")):
+        what = f"encoder {encoder!r}" if encodes else f"method {method!r}"
         raise MixdaError(
             f"{what} needs the samples of every domain, but {inputs.mixtures[0]!r} is a mixture; "
             "give its data file, or use method dadil, wbt or otda without an encoder."
@@ -52,7 +53,7 @@ def make_estimator(
     parameters = kind().get_params(deep=False)
     _check_options(options, parameters, kind.__name__)
     given = {
-        "encoder": encoder is not None,
+        "encoder": encoder != "auto",
         "scale": scale != "auto",
         "n_components": components is not None,
         "target_components": target_components is not None,
