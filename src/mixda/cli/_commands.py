@@ -14,11 +14,15 @@ from mixda._version import __version__
 from mixda.cli import _after
 from mixda.cli._options import (
     AllowExposed,
+    Bounds,
+    Classes,
     Columns,
     Components,
     Data,
+    Delta,
     Domain,
     Drop,
+    Epsilon,
     Jobs,
     Json,
     Label,
@@ -36,6 +40,7 @@ from mixda.cli._options import (
     TargetLabels,
 )
 from mixda.cli._output import Output, show_report
+from mixda.cli._private import private_mixtures
 from mixda.estimators import COMMANDS
 
 
@@ -111,6 +116,10 @@ def fit(
     missing: Missing = "mixture",
     min_rows_per_component: MinRows = 5,
     allow_exposed_rows: AllowExposed = False,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    bounds: Bounds = None,
+    classes: Classes = None,
     seed: Seed = 0,
     n_jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -123,7 +132,7 @@ def fit(
     """Summarize data as a Gaussian mixture, a small file without samples.
 
     Each mean in the file averages at least 5 rows (--min-rows-per-component). This protects
-    single rows from being copied, but it is not differential privacy.
+    single rows from being copied, but it is not differential privacy, which --epsilon adds.
 
     All files together form one domain. With --domain, each value of that column is a domain and
     gets its own file. Without --label, the mixture has no classes.
@@ -135,23 +144,32 @@ def fit(
     output_paths(output, [""])  # fail before the work, not after it
     if domain is not None:
         output_paths(output, open_table(data).distinct(domain))
-    mixtures = fit_files(
-        data,
-        label,
-        domain,
-        components=_number_or_word(components),
-        columns=split_names(columns),
-        drop=split_names(drop) or (),
-        missing=missing,
-        min_component_rows=min_rows_per_component,
-        allow_exposed_rows=allow_exposed_rows,
-        seed=seed,
-        n_jobs=n_jobs,
-        client=scheduler,
-        checkpoint=output.with_name(f"{output.name}.checkpoint"),
-        resume=resume,
-        verbose=out.shown,
-    )
+    if epsilon is not None or bounds is not None or classes is not None:
+        unused = {"--domain": domain, "--columns": columns, "--drop": drop, "--jobs": n_jobs}
+        unused |= {"--scheduler": scheduler, "--resume": resume or None}
+        unused |= {"--missing": None if missing == "mixture" else missing}
+        unused |= {"--allow-exposed-rows": allow_exposed_rows or None}
+        mixtures = private_mixtures(
+            data, label, components, seed, (epsilon, delta, bounds, classes), unused
+        )
+    else:
+        mixtures = fit_files(
+            data,
+            label,
+            domain,
+            components=_number_or_word(components),
+            columns=split_names(columns),
+            drop=split_names(drop) or (),
+            missing=missing,
+            min_component_rows=min_rows_per_component,
+            allow_exposed_rows=allow_exposed_rows,
+            seed=seed,
+            n_jobs=n_jobs,
+            client=scheduler,
+            checkpoint=output.with_name(f"{output.name}.checkpoint"),
+            resume=resume,
+            verbose=out.shown,
+        )
     alone = domain is None and "{domain}" not in output.name
     paths = output_paths(output, [""] if alone else list(mixtures))
     for mixture, path in zip(mixtures.values(), paths, strict=True):

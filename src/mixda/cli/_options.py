@@ -48,6 +48,24 @@ AllowExposed = Annotated[
     bool,
     typer.Option("--allow-exposed-rows", help="Accept classes with fewer rows than that."),
 ]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        metavar="E", help="Fit with differential privacy; requires --bounds, and --classes."
+    ),
+]
+Delta = Annotated[float, typer.Option(metavar="D", help="Of differential privacy, below 1 / rows.")]
+Bounds = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.json",
+        help='Columns of a private fit and their public ranges: {"speed": [0, 3000]}.',
+    ),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="All classes that may occur in a private fit."),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(

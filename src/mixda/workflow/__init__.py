@@ -5,7 +5,7 @@ from mixda.workflow._check import check
 from mixda.workflow._describe import describe as describe
 from mixda.workflow._describe import describe_model as describe_model
 from mixda.workflow._describe import describe_trust as describe_trust
-from mixda.workflow._fit import fit_files, output_paths
+from mixda.workflow._fit import fit_files, fit_private_file, output_paths
 from mixda.workflow._monitoring import explain_file, monitor_file, update_file
 from mixda.workflow._predictions import Prediction, predict_file
 from mixda.workflow._report import report_file
@@ -17,6 +17,7 @@ __all__ = [
     "check",
     "explain_file",
     "fit_files",
+    "fit_private_file",
     "label_file",
     "monitor_file",
     "output_paths",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,13 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import check_choice, check_random_state
 from mixda.checks import CheckReport, Request, choose_columns, read_frames
 from mixda.chunks import RowSource, from_files
-from mixda.em import feature_units, fit_domains, fit_labeled_mixture, fit_mixture
+from mixda.em import (
+    feature_units,
+    fit_domains,
+    fit_labeled_mixture,
+    fit_mixture,
+    fit_private_mixture,
+)
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.tables import (
     PathArgument,
@@ -23,6 +29,7 @@ from mixda.tables import (
     Table,
     check_different,
     check_samples,
+    class_names,
     note_dropped,
     open_table,
 )
@@ -131,6 +138,68 @@ def fit_files(
     }
     warn_about(chosen)
     return mixtures
+
+
+def fit_private_file(
+    paths: PathArgument | Sequence[PathArgument],
+    label: str | None = None,
+    *,
+    bounds: Mapping[str, Sequence[float]],
+    epsilon: float,
+    delta: float = 1e-5,
+    classes: Sequence[str] = (),
+    components: int = 1,
+    seed: int = 0,
+) -> Mixture:
+    """Fit a mixture with differential privacy to the rows of some files.
+
+    Rows with missing values are left out.
+
+    Parameters
+    ----------
+    paths, label : see `fit_files`
+    bounds : dict of str to (low, high)
+        The columns to use, and the range of each, from knowledge that is not private.
+    epsilon, delta, components, seed
+        `epsilon`, `delta`, `n_components` and `random_state` of `mixda.fit_private_mixture`.
+    classes : sequence of str
+        All classes that may occur; required with a label.
+
+    Returns
+    -------
+    Mixture
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from mixda.workflow import fit_private_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "lab.npz")
+    ...     np.savez(path, X=np.random.default_rng(0).random((500, 1)))
+    ...     fit_private_file(path, bounds={"x0": (0.0, 1.0)}, epsilon=1.0)
+    Mixture(n_components=1, n_features=1)
+    """
+    if (label is None) != (len(classes) == 0):
+        raise MixdaError(
+            "a private fit needs all classes that may occur together with the label (classes, "
+            "--classes), because which of them occur is private."
+        )
+    table = open_table(paths)
+    samples = table.read(list(bounds), label, missing="drop")
+    check_samples([samples], label)
+    mixture = fit_private_mixture(
+        samples.X,
+        samples.y,
+        components,
+        bounds=list(bounds.values()),
+        epsilon=epsilon,
+        delta=delta,
+        classes=None if label is None else class_names(np.array(classes)),
+        random_state=seed,
+    )
+    info = {**mixture.info, "name": stem(table.files[0]), "preprocessing": []}
+    return replace(mixture, feature_names=samples.feature_names, info=info)
 
 
 def _choose_columns(name: str, table: Table, request: Request) -> CheckReport:
