@@ -12,7 +12,7 @@ from mixda.mixture import Mixture
 
 
 def private_mixtures(
-    data: Sequence[Path],
+    data: Sequence[str],
     label: str | None,
     components: str | None,
     seed: int,
