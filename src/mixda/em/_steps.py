@@ -101,11 +101,11 @@ def e_step(
     """
     squares_buffer, posterior_buffer = (None, None) if buffers is None else buffers
     xp, kernel = namespace(x), parameters.kernel.like(x)
-    missing = xp.isnan(x) if has_gaps(x) else None
-    if missing is None:
-        squares = xp.square(x, out=squares_buffer)
-        posterior = kernel(x, squares, posterior_buffer)
-    else:
+    squares = xp.square(x, out=squares_buffer)
+    posterior = kernel(x, squares, posterior_buffer)
+    missing = None
+    if has_gaps(posterior):  # NaN spreads to its row, and there are fewer components than features
+        missing = xp.isnan(x)
         posterior = kernel.marginal(x)
         x = xp.nan_to_num(x)
         squares = xp.square(x, out=squares_buffer)
