@@ -26,7 +26,7 @@ import numpy as np
 
 CLASSES = np.array(["ok", "inner", "outer", "ball"])
 SHIFTS = {"lab": 0.3, "line": 0.6, "plant": 1.0}
-ROWS_PER_GROUP = 250_000
+ROWS_PER_GROUP = 70_000
 
 
 def main() -> None:
