@@ -14,8 +14,8 @@ RNG = np.random.default_rng(3)
 NAMES = ("flow", "pressure", "temperature", "torque")
 METHODS = {
     "map": lambda: mixda.GMMDaDiL(scale="sources", preset="paper", random_state=0),
-    "product": lambda: mixda.GMMDaDiL(encoder=None, random_state=0),
-    "wbt": lambda: mixda.GMMWBT(encoder=None, random_state=0),
+    "product": lambda: mixda.GMMDaDiL(encoder=None, scale="sources", random_state=0),
+    "wbt": lambda: mixda.GMMWBT(encoder=None, scale="sources", random_state=0),
     "lda": lambda: mixda.GMMDaDiL(encoder="lda", random_state=0),
     "source": lambda: mixda.SourceOnly(random_state=0),
 }
