@@ -2,6 +2,7 @@
 
 Run ``python docs/make_tables.py out/cwru out/tep …``. It writes docs/tables/cwru.rst, … and, for
 datasets with published results, docs/tables/cwru-compared.rst, ….
+The output of a benchmark, in a file such as out/selection.md, becomes docs/tables/selection.rst.
 ``python docs/make_tables.py --ranks cwru digits4 …`` ranks the methods over the written tables.
 """
 
@@ -21,6 +22,9 @@ def main() -> None:
         print_ranks(sys.argv[2:])
         return
     for folder in map(Path, sys.argv[1:]):
+        if folder.suffix == ".md":
+            write(folder.stem, folder.read_text(encoding="utf-8"))
+            continue
         write(folder.name, benchmark.table(folder))
         try:
             write(f"{folder.name}-compared", benchmark.compare(folder))
