@@ -12,10 +12,11 @@ from mixda.rules import Affine, Chain, Linear, Pool, Posterior, ReLU, Softmax
 
 RNG = np.random.default_rng(3)
 NAMES = ("flow", "pressure", "temperature", "torque")
+_FEATURES = {"preset": "paper", "scale": "sources", "classifier": "product"}
 METHODS = {
     "map": lambda: mixda.GMMDaDiL(scale="sources", preset="paper", random_state=0),
-    "product": lambda: mixda.GMMDaDiL(encoder=None, scale="sources", random_state=0),
-    "wbt": lambda: mixda.GMMWBT(encoder=None, scale="sources", random_state=0),
+    "product": lambda: mixda.GMMDaDiL(**_FEATURES, random_state=0),
+    "wbt": lambda: mixda.GMMWBT(**_FEATURES, random_state=0),
     "lda": lambda: mixda.GMMDaDiL(encoder="lda", random_state=0),
     "source": lambda: mixda.SourceOnly(random_state=0),
 }
