@@ -682,7 +682,7 @@ def test_printed_tables(home, tmp_path, capsys, plain, monkeypatch):
     commands = {
         "fit": "fit lab.csv --label state -o lab.gmm",
         "adapt": "adapt lab.gmm north.csv south.csv --target plant.csv --label state "
-        "--method wbt -o m.mixda",
+        "--method wbt --scale sources -o m.mixda",
         "predict": "predict m.mixda plant.csv -o o.csv",
         "report": "report m.mixda -o r.html",
         "monitor": "monitor m.mixda plant.csv",
@@ -725,8 +725,11 @@ def test_explain(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in SHIFTS:
         make_domain(name).to_csv(f"{name}.csv", index=False)
-    adapt = "adapt lab.csv north.csv --target plant.csv --label state --method wbt -o m.mixda -q"
+    adapt = "adapt lab.csv north.csv --target plant.csv --label state --method wbt -q -o m.mixda"
     assert run(adapt.split()) == 0
+    assert run(["explain", "m.mixda"]) == 2  # discriminants of domains on their own scale
+    assert "preset" in capsys.readouterr().err
+    assert run([*adapt.split(), "--set", "preset=paper"]) == 0
     assert run(["explain", "m.mixda", "--json"]) == 0
     shifts = json.loads(capsys.readouterr().out)["shifts"]
     assert {shift["label"] for shift in shifts} == {"broken", "ok", "worn"}

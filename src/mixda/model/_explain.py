@@ -342,11 +342,17 @@ def _neighbors(model: Any, z: Array) -> tuple[Neighbor, ...]:
 
 def mean_shifts(model: Any, n_features: int | None) -> tuple[Shift, ...]:
     """Return the features that moved most, for each class; see `AdaptedModel.shifts`."""
-    linear = as_linear(model.encoder, len(model.feature_names))
-    if linear is None:
+    d = len(model.feature_names)
+    linear = as_linear(model.encoder, d)
+    if linear is None or np.linalg.matrix_rank(linear[0]) < d:
         raise MixdaError(
-            "the mixtures of this model are over features of an encoder that is not linear, so "
-            "shifts cannot be given in the units of its columns."
+            "the mixtures of this model are over learned features (encoder), so shifts cannot be "
+            "given in the units of its columns; adapt with preset='paper' or with AutoMSDA."
+        )
+    if model.settings.get("parameters", {}).get("scale") == "domain":
+        raise MixdaError(
+            "each domain of this model was standardized by itself (scale='domain'), so it does not "
+            "know how far features moved; adapt with scale='sources' or with AutoMSDA."
         )
     back = np.linalg.pinv(linear[0])
     shifts: list[Shift] = []

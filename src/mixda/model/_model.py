@@ -276,7 +276,8 @@ class AdaptedModel(ModelDisplay):
         >>> from mixda import GMMWBT
         >>> from mixda.datasets import make_shifted_toy
         >>> task = make_shifted_toy(random_state=2).as_task()
-        >>> estimator = GMMWBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+        >>> estimator = GMMWBT(preset="paper", random_state=0)
+        >>> estimator = estimator.fit(task.X, task.y, sample_domain=task.sample_domain)
         >>> why = estimator.to_model().explain(task.X_target[0])
         >>> parts = sum(part.log_odds for part in why.contributions)
         >>> abs(why.baseline + parts - why.log_odds) < 1e-9
@@ -291,8 +292,8 @@ class AdaptedModel(ModelDisplay):
         """Return the features that moved most between the sources and the target, per class.
 
         Compares the mean of each feature in the labeled mixture of the target with the average
-        of the sources, in the units of the user. If each domain was standardized by itself
-        (``scale="domain"``), this is the change that standardization leaves.
+        of the sources, in the units of the user. It is an error if the mixtures are over learned
+        features, or if each domain was standardized by itself (``scale="domain"``).
 
         Parameters
         ----------
@@ -309,7 +310,8 @@ class AdaptedModel(ModelDisplay):
         >>> from mixda import GMMWBT
         >>> from mixda.datasets import make_shifted_toy
         >>> task = make_shifted_toy(random_state=2).as_task()
-        >>> estimator = GMMWBT(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+        >>> estimator = GMMWBT(preset="paper", random_state=0)
+        >>> estimator = estimator.fit(task.X, task.y, sample_domain=task.sample_domain)
         >>> len(estimator.to_model().shifts(1)) == len(estimator.classes_)
         True
         """

@@ -64,8 +64,8 @@ def shifts(facts: Facts) -> Markup | None:
     """Which features moved most between the sources and the target."""
     if facts.shifts is None:
         text = (
-            "The model works on learned features, so shifts cannot be given in the units of your "
-            "columns."
+            "The model works on learned features or standardizes each domain by itself, so shifts "
+            "cannot be given in the units of your columns."
         )
         return tag("p", text, class_="dim")
     if not facts.shifts or not facts.sources:
