@@ -108,7 +108,12 @@ def child(command: str, folder: str, sizes: dict[str, int]) -> dict[str, float]:
 
 
 def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the peak of this process; ru_maxrss would include that of its parent (Linux)."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return float(line.split()[1]) / 1024
 
 
 def write_domain(path: Path, sizes: dict[str, int], seed: int) -> None:
