@@ -73,8 +73,9 @@ def shifts(facts: Facts) -> Markup | None:
     largest = _mean_sizes(facts.shifts)[:_MAX_FEATURES]
     caption = (
         f"Difference of the means between the sources and {facts.target_name}, in standard "
-        "deviations within a class; the mean over classes. Large bars are what the model adapts "
-        "to. Check whether a sensor was replaced or a unit changed."
+        "deviations within a class; the mean over classes. If each domain was standardized by "
+        "itself, this is what standardization leaves. Check whether a sensor was replaced or a "
+        "unit changed."
     )
     title = "Features that moved most"
     chart = _bars.bars(title, largest)
