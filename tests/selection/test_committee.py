@@ -242,7 +242,7 @@ def test_shares_are_believed_only_beyond_what_left_out_sources_show():
     def believed(truth):
         rng = np.random.default_rng(5)
         logs = np.array([make_logs(np.append(truth, 2), 4.0, 0.5, rng)] * 2)
-        return difference_of_shares(weights, weights, [0, 1], folds, logs, usual)[1]
+        return difference_of_shares(weights, weights, [0, 1], folds, logs, usual).believed
 
     assert believed(np.repeat([0, 1, 2], [180, 10, 10]))
     assert not believed(np.repeat([0, 1, 2], [70, 60, 70]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,24 @@ def total_variation(p: Array, q: Array) -> float:
     return float(0.5 * np.abs(p - q).sum())
 
 
+class Difference(NamedTuple):
+    """A difference of class shares.
+
+    Attributes
+    ----------
+    size : float
+        Total variation, as seen on the common scale.
+    believed : bool
+        Whether the committee supports it.
+    suspected : bool
+        Whether the common scale sees more of it than in any left-out source.
+    """
+
+    size: float
+    believed: bool
+    suspected: bool
+
+
 def difference_of_shares(
     committee: Array,
     common: Array,
@@ -59,8 +77,8 @@ def difference_of_shares(
     folds: Sequence[Fold],
     target: Array,
     usual: Array,
-) -> tuple[float, bool]:
-    """Return the difference of class shares seen on the common scale, and whether to believe it.
+) -> Difference:
+    """Compare the class shares that are seen in the target with those of the sources.
 
     A domain shift makes any classifier see wrong shares. They are believed to differ if the
     committee, or the common scale with the committee's support, sees a larger difference in the
@@ -89,10 +107,11 @@ def difference_of_shares(
 
     limits = np.max([seen(fold.logs) for fold in folds], axis=0)
     by_all, by_common = seen(target)
-    believed = by_all > limits[0] + _MIN_EXCESS or (
-        by_common > limits[1] + _MIN_EXCESS and by_all > max(limits[0], _MIN_AGREEMENT * by_common)
+    excess = (by_common - limits[1]) / _MIN_EXCESS
+    believed = (excess > 0.5 and by_all > limits[0] + _MIN_EXCESS) or (
+        excess > 2.0 and by_all > max(limits[0], _MIN_AGREEMENT * by_common)
     )
-    return by_common, bool(believed)
+    return Difference(by_common, bool(believed), bool(excess > 1.0))
 
 
 def estimate_shares(logs: Array, usual: Array, rows: Array | None = None) -> Array:

@@ -27,7 +27,7 @@ from mixda.selection._views import COMMON
 COMMITTEE, COMMON_ONLY = "committee", "common scale"
 
 _MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
-_MIN_DIFFERENCE = 0.2  # of class shares, that a comparison of densities has to confirm
+_SHARE_POWER = 0.5  # of re-estimated class shares, which are uncertain
 _MIN_GAIN = 0.03  # of accuracy, by which re-estimated class shares must help
 
 
@@ -114,8 +114,8 @@ def decide(
     first = fit_weights(own)
     answers = combine(first, logs[common])
     if ranges is None:
-        difference, believed = difference_of_shares(weights, first, common, folds, logs, usual)
-        believed = believed or (difference > _MIN_DIFFERENCE and only_proportions())
+        seen = difference_of_shares(weights, first, common, folds, logs, usual)
+        difference, believed = seen.size, seen.believed or (seen.suspected and only_proportions())
         shares = estimate_shares(answers, usual)
     else:
         shares, believed = given_shares(answers, ranges, usual)
@@ -128,7 +128,7 @@ def decide(
     log_odds = None
     if reestimate and ranges is None:
         answers = temper(combine(chosen, logs[common]), own_judged.power)
-        log_odds = np.log(estimate_shares(answers, usual) / smooth_shares(usual))
+        log_odds = _SHARE_POWER * np.log(estimate_shares(answers, usual) / smooth_shares(usual))
     weights = np.zeros(len(members))
     weights[common] = chosen
     return replace(
@@ -152,7 +152,10 @@ def _judge_common(folds: Sequence[Fold], usual: Array) -> tuple[LeftOut, bool]:
     """
     plain = calibrate(folds, left_out_logs(folds))
     adjusted = [
-        reweight(logs, np.log(estimate_shares(logs, usual, fold.rows) / smooth_shares(usual)))
+        reweight(
+            logs,
+            _SHARE_POWER * np.log(estimate_shares(logs, usual, fold.rows) / smooth_shares(usual)),
+        )
         for logs, fold in zip(plain.logs, folds, strict=True)
     ]
     other = replace(plain, logs=adjusted)
