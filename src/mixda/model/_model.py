@@ -195,11 +195,15 @@ class AdaptedModel(ModelDisplay):
     def gap_mixture(self) -> Mixture:
         """Return the mixture over raw features whose conditional means fill missing values.
 
-        That is `imputer`, or, if the data of the fit had no gaps, the mixture of the target.
+        That is `imputer`, or, if the data of the fit had no gaps, the mixture of the target. If
+        that is over learned features, the means of the columns in `reference` fill the gaps.
         """
         if self.imputer is not None:
             return self.imputer
         raw = self.raw_target()
+        if raw is None and self.reference is not None:
+            means, stds = self.reference.means[None], self.reference.stds[None]
+            raw = Mixture(np.ones(1), means, np.where(stds > 0, stds, 1.0))
         if raw is None:
             raise MixdaError(
                 "X has missing values (NaN), but the data of the fit had none and this model "

@@ -111,7 +111,7 @@ def shorten(names: Sequence[str], n: int) -> tuple[str, ...]:
     --------
     >>> from mixda.report._html import shorten
     >>> shorten(["line 11 in hall A, spring", "line 12 in hall B, spring"], 16)
-    ('line 11 in hall…', 'line 12 in hall…')
+    ('…11 in hall A,…', '…12 in hall B,…')
     >>> shorten(["line 11 in hall A, spring", "line 12 in hall B, spring"], 10)
     ('…11 in…', '…12 in…')
     >>> shorten(["a" * 30, "a" * 29 + "b"], 9)
