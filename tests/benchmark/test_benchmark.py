@@ -533,10 +533,7 @@ def test_ablations_vary_what_they_say(tmp_path):
     sizes: dict[str, list[int]] = {}
     for record in read_records(tmp_path):
         sizes.setdefault(record["cell"]["method"], []).append(record["size"])
-    assert sorted(sizes["WBT"]) == [2, 4, 6, 8, 12, 16, 20]
-    # the barycenter of mixtures has free support, so it is larger from two components per class on
-    assert len(set(sizes["GMMWBT"])) == 7
-    assert min(sizes["GMMWBT"]) == 2
+    assert sorted(sizes["WBT"]) == [2, 4, 6, 8, 12, 16, 20] == sorted(sizes["GMMWBT"])
     with pytest.raises(ValueError, match=r"methods .*GMMDaDiL, GMMWBT, got WJDOT"):
         benchmark.run("better", ["WJDOT"], 1, **options)
     with pytest.raises(ValueError, match="only ablations"):

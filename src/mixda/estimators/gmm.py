@@ -98,8 +98,9 @@ class GMMWBT(MixtureClassifier):
         What "auto" means for the parameters above. "default": ``class_prior="empirical"``,
         ``encoder="lda"``, ``scale="domain"`` ("sources" if a source lacks a class),
         ``classifier="product"`` and an initialization that depends on the data alone. "paper":
-        ``class_prior="uniform"``, ``encoder=None``, ``scale=None``, ``classifier="map"`` and
-        ``n_init=1``, the settings of the paper and of ``mixda bench``.
+        ``class_prior="uniform"``, ``encoder=None``, ``scale=None``, ``classifier="map"``,
+        ``n_init=1`` and ``component_weights="start"``, the settings of the paper and of ``mixda
+        bench``.
 
     Attributes
     ----------
@@ -187,11 +188,11 @@ class GMMWBT(MixtureClassifier):
         weights = self.source_weights
         if weights is not None:
             weights = check_simplex(weights, "source_weights", len(sources))[order.sources]
+        support = self.component_weights
+        if self.preset == "paper" and isinstance(support, str) and support == "auto":
+            support = "start"  # as many components as the first source, as in Algorithm 1
         result = barycenter(
-            order.sorted_sources(sources),
-            weights,
-            beta=self.beta,
-            component_weights=self.component_weights,
+            order.sorted_sources(sources), weights, beta=self.beta, component_weights=support
         )
         plans = [result.plans[i] for i in np.argsort(order.sources)]
         places = [np.argsort(order.components(p)) for p in sources]
