@@ -815,7 +815,7 @@ def test_demo(tmp_path, capsys, plain):
     assert run(["demo", "--out", str(tmp_path / "demo")]) == 0
     printed = capsys.readouterr().out
     source_only, dadil, auto = map(float, re.findall(r"([\d.]+)%", printed)[-3:])
-    assert dadil > source_only + 10  # 65.5, 80.6 and 79.1 at seed 0
+    assert dadil > source_only + 10  # 65.5, 82.9 and 79.1 at seed 0
     assert auto > source_only + 10
     assert mixda.load(tmp_path / "demo" / "auto.mixda").trust.accuracy > 0.7
     assert printed.rstrip().endswith(f"report: {tmp_path / 'demo' / 'report.html'}")
