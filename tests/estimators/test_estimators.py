@@ -184,7 +184,13 @@ def test_domain_ids(task):
     assert other.sources_.tolist() == [3, 10, 90]
     assert np.array_equal(other.predict(X), model.predict(X))
     split = np.where(ids < 0, np.where(np.arange(len(ids)) % 2, -1, -2), ids)
-    assert np.array_equal(small(GMMWBT).fit(X, y, split).predict(X), model.predict(X))
+    several = small(GMMWBT).fit(X, y, split)
+    with pytest.raises(MixdaError, match="sample_domain"):
+        several.predict(X)
+    for target in (-1, -2):
+        rows = (split >= 0) | (split == target)
+        alone = small(GMMWBT).fit(X[rows], y[rows], split[rows])
+        assert np.array_equal(several.predict_proba(X, target), alone.predict_proba(X))
 
 
 @both

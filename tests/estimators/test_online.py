@@ -65,17 +65,22 @@ def test_a_stream_reaches_what_all_the_data_at_once_reach():
     assert again.target_mixture_ == model.target_mixture_
 
 
-def test_a_target_that_drifts_is_followed():
+@pytest.mark.parametrize(
+    ("preset", "drift"), [("default", (0.6, 0.0)), ("default", (0.4, -0.4)), ("paper", (0.0, -0.6))]
+)
+def test_a_target_that_drifts_is_followed(preset, drift):
+    """Drifts that a model which stays still does not survive in the space where it works."""
     task = datasets.make_shifted_toy(random_state=2).as_task()
-    model = GMMDaDiL(forgetting=0.3, classifier="map", random_state=0)
+    model = GMMDaDiL(forgetting=0.3, classifier="map", preset=preset, random_state=0)
     model.fit(task.X, task.y, sample_domain=task.sample_domain)
     rng = np.random.default_rng(0)
-    drift = np.array([0.0, -0.6])
+    drift = np.array(drift)
     for step in range(1, 16):
         rows = rng.permutation(len(task.X_target))[:100]
         model.partial_fit(task.X_target[rows] + step * drift)
     moved = task.X_target + 15 * drift
-    still = GMMDaDiL(random_state=0).fit(task.X, task.y, sample_domain=task.sample_domain)
+    still = GMMDaDiL(preset=preset, random_state=0)
+    still.fit(task.X, task.y, sample_domain=task.sample_domain)
     assert still.score(moved, task.y_target) < 0.9
     assert model.score(moved, task.y_target) >= 0.97
 

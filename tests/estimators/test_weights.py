@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -35,19 +36,28 @@ def test_weights_are_repetitions(task, name):
     rows = np.repeat(np.arange(len(X)), weight)
     repeated = METHODS[name]().fit(X[rows], y[rows], sample_domain=ids[rows])
     proba = weighted.predict_proba(X, ids)
-    np.testing.assert_allclose(proba, repeated.predict_proba(X, ids), atol=1e-4)
+    atol = 5e-4 if "OTDA" in name else 1e-4  # EM with two components stops at a tolerance
+    np.testing.assert_allclose(proba, repeated.predict_proba(X, ids), atol=atol)
     plain = METHODS[name]().fit(X, y, sample_domain=ids).predict_proba(X, ids)
-    assert np.abs(proba - plain).max() > 1e-3
+    assert np.abs(proba - plain).max() > 1e-2
 
 
-def test_weights_with_gaps(task):
+@pytest.mark.parametrize(
+    ("encoder", "atol"), [(None, 5e-3), ("lda", 0.05)], ids=["integrated", "filled"]
+)
+def test_weights_with_gaps(task, encoder, atol):
+    """EM stops at a tolerance, and that of `imputer_`, which fills the gaps, is rough.
+
+    With an imputer that ignores the weights, probabilities differ by 0.13.
+    """
     X, y, ids, weight = task
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
-    weighted = METHODS["GMMWBT"]().fit(X, y, sample_domain=ids, sample_weight=weight)
+    model = METHODS["GMMWBT"]().set_params(encoder=encoder)
+    weighted = clone(model).fit(X, y, sample_domain=ids, sample_weight=weight)
     rows = np.repeat(np.arange(len(X)), weight)
-    repeated = METHODS["GMMWBT"]().fit(X[rows], y[rows], sample_domain=ids[rows])
-    proba = weighted.predict_proba(X, ids)  # EM stops at a tolerance
-    np.testing.assert_allclose(proba, repeated.predict_proba(X, ids), atol=5e-3)
+    repeated = clone(model).fit(X[rows], y[rows], sample_domain=ids[rows])
+    proba = weighted.predict_proba(X, ids)
+    np.testing.assert_allclose(proba, repeated.predict_proba(X, ids), atol=atol)
 
 
 def test_equal_weights_change_nothing(task):

@@ -188,7 +188,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
         if has_gaps(X):
-            self.imputer_ = fit_imputer(X)
+            self.imputer_ = fit_imputer(X, weight)
             if self._integrates_gaps():
                 X = fill_empty_features(X, ids, self.imputer_)
             else:

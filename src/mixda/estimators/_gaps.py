@@ -21,7 +21,7 @@ _ROWS_PER_COMPONENT = 20
 _MIN_STD = 0.1  # of a standardized feature, as in `mixda.estimators.utils.std_floor`
 
 
-def fit_imputer(X: Array) -> Mixture:
+def fit_imputer(X: Array, sample_weight: Array | None = None) -> Mixture:
     r"""Return a mixture of the rows of all domains, whose conditional means fill the gaps of `X`.
 
     It is fitted by expectation-maximization with the gaps integrated out, without looking at
@@ -31,6 +31,8 @@ def fit_imputer(X: Array) -> Mixture:
     ----------
     X : ndarray of shape (n, d)
         With NaN for missing values.
+    sample_weight : ndarray of shape (n,), optional
+        Numbers of repetitions of the rows.
 
     Examples
     --------
@@ -47,18 +49,20 @@ def fit_imputer(X: Array) -> Mixture:
         raise MixdaError(
             f"feature {empty[0]} of X has no value in any row; leave it out, or fill it."
         )
-    center, spread = sample_moments(X)
-    Z = (X - center) / spread
-    rows = Z
+    center, spread = sample_moments(X, sample_weight)
+    rows = Z = (X - center) / spread
+    weight = sample_weight
     if len(Z) > _MAX_ROWS:
-        rows = Z[np.sort(np.random.default_rng(0).choice(len(Z), _MAX_ROWS, replace=False))]
-        if np.isnan(rows).all(axis=0).any():
-            rows = Z
-    n_components = max(1, min(_MAX_COMPONENTS, len(rows) // _ROWS_PER_COMPONENT))
+        some = np.sort(np.random.default_rng(0).choice(len(Z), _MAX_ROWS, replace=False))
+        if not empty_features(Z[some]).any():
+            rows, weight = Z[some], None if weight is None else weight[some]
+    n_rows = len(rows) if weight is None else max(len(rows), int(weight.sum()))
+    n_components = max(1, min(_MAX_COMPONENTS, n_rows // _ROWS_PER_COMPONENT))
     mixture = fit_mixture(
         rows,
         n_components,
         min_std=_MIN_STD,
+        sample_weight=weight,
         tol=1e-3,
         min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold this mixture
         allow_exposed_rows=True,

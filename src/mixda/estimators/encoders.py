@@ -154,6 +154,8 @@ class DomainEncoder:
         return result
 
     def _encode(self, scaled: Array) -> Array:
+        if not len(scaled):  # a block without rows of the domain; transformers refuse it
+            return self._encode(np.zeros((1, scaled.shape[1])))[:0]
         Z = np.asarray(self._model.transform(scaled), dtype=np.float64)
         if Z.ndim != 2 or len(Z) != len(scaled):
             raise MixdaError(
@@ -220,7 +222,9 @@ class LDAEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         unit = None if axes is None else np.ones(X.shape[1])  # components are not standardized
         groups = [codes == k for k in range(len(self.classes_))]
         shares = np.array([weight[rows].sum() for rows in groups]) / weight.sum()
-        within = np.eye(X.shape[1]) * (_RIDGE * X.var() or _RIDGE)
+        center = np.average(X.mean(axis=1), weights=weight)
+        variance = np.average(np.square(X - center).mean(axis=1), weights=weight)
+        within = np.eye(X.shape[1]) * (_RIDGE * variance or _RIDGE)
         for share, rows in zip(shares, groups, strict=True):
             within += share * shrunk_covariance(X[rows], weight[rows], unit)
         if len(groups) == 2:
@@ -351,7 +355,8 @@ def shrunk_covariance(X: Array, weight: Array, unit: Array | None = None) -> Arr
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> from mixda.estimators.encoders import shrunk_covariance
+    >>> from sklearn.covariance import ledoit_wolf
+    >>> from mixda.estimators.encoders import shrunk_covariance
     >>> X = np.random.default_rng(0).normal(size=(20, 5))
     >>> bool(np.allclose(shrunk_covariance(X, np.ones(20), np.ones(5)), ledoit_wolf(X)[0]))
     True
