@@ -7,22 +7,27 @@ import time
 from types import TracebackType
 
 _SECONDS_BETWEEN_LINES = 15.0
+_SECONDS_BETWEEN_STEPS = 2.0  # after which the next step is new work
 
 
 class LineClock:
     """Prints a line now and then, where standard error is not a terminal.
 
-    Short steps in sequence share the clock of the process.
+    Short steps in sequence share the clock of the process. It starts again with new work.
     """
 
-    _last = time.monotonic()
+    _last = _seen = float("-inf")
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
+        now = time.monotonic()
+        if now - LineClock._seen > _SECONDS_BETWEEN_STEPS:
+            LineClock._last = now
+        LineClock._seen = now
 
     def write(self, line: str) -> None:
         """Print the line if the last one is old enough."""
-        now = time.monotonic()
+        LineClock._seen = now = time.monotonic()
         if self._enabled and now - LineClock._last > _SECONDS_BETWEEN_LINES:
             LineClock._last = now
             print(f"mixda: {line.rstrip()}", file=sys.stderr, flush=True)

@@ -113,7 +113,7 @@ def shorten(names: Sequence[str], n: int) -> tuple[str, ...]:
     >>> shorten(["line 11 in hall A, spring", "line 12 in hall B, spring"], 16)
     ('…11 in hall A,…', '…12 in hall B,…')
     >>> shorten(["line 11 in hall A, spring", "line 12 in hall B, spring"], 10)
-    ('…11 in…', '…12 in…')
+    ('…11 i…A,…', '…12 i…B,…')
     >>> shorten(["a" * 30, "a" * 29 + "b"], 9)
     ('aaaa…aaaa', 'aaaa…aaab')
     """
