@@ -20,15 +20,18 @@ class LineClock:
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        now = time.monotonic()
-        if now - LineClock._seen > _SECONDS_BETWEEN_STEPS:
-            LineClock._last = now
-        LineClock._seen = now
+        if enabled:
+            now = time.monotonic()
+            if now - LineClock._seen > _SECONDS_BETWEEN_STEPS:
+                LineClock._last = now
+            LineClock._seen = now
 
     def write(self, line: str) -> None:
         """Print the line if the last one is old enough."""
+        if not self._enabled:
+            return
         LineClock._seen = now = time.monotonic()
-        if self._enabled and now - LineClock._last > _SECONDS_BETWEEN_LINES:
+        if now - LineClock._last > _SECONDS_BETWEEN_LINES:
             LineClock._last = now
             print(f"mixda: {line.rstrip()}", file=sys.stderr, flush=True)
 
