@@ -62,6 +62,8 @@ STUMP = {
         {"child": np.array([2, -1, -2])},
         {"child": np.array([1, -1, -9])},
         {"roots": np.array([7])},
+        {"roots": np.array([0, 2])},  # a child in another tree
+        {"roots": np.array([1])},
         {"feature": np.array([-1, 0, 0])},
         {"feature": np.array([0.5, 0, 0])},
         {"offset": np.zeros(3)},
@@ -76,3 +78,22 @@ def test_forged_trees_are_refused(forged):
 def test_too_few_features_are_refused():
     with pytest.raises(MixdaError, match="2 features, got 1"):
         Trees(**{**STUMP, "feature": np.array([1, 0, 0])})(np.zeros((1, 1)))
+
+
+def walk(trees, x):
+    """Transcription of the definition: one row, one tree after the other."""
+    total = trees.offset.copy()
+    for node in trees.roots:
+        while trees.child[node] >= 0:
+            node = trees.child[node] + (x[trees.feature[node]] > trees.threshold[node])
+        total += trees.leaves[-1 - trees.child[node]]
+    return total
+
+
+def test_trees_follow_their_definition():
+    X, y = DATA["three"]
+    forest = ExtraTreesClassifier(9, max_leaf_nodes=12, random_state=0).fit(X, y)
+    trees = rule_of(forest, 3).steps[0]
+    rows = np.random.default_rng(0).permutation(X.astype(np.float32))
+    rows[::7, 1] = np.nan  # goes to the left, because no comparison holds
+    np.testing.assert_allclose(trees(rows), [walk(trees, row) for row in rows], atol=1e-12)

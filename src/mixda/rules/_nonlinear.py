@@ -7,6 +7,7 @@ as thresholds and leaf values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_array, check_number
 from mixda.rules._base import Rule, set_fields
-
-_ROWS_AT_A_TIME = 1024  # rows × trees × outputs numbers are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,8 @@ class Fourier(Rule):
     r"""Random Fourier features :math:`(\cos x^\top W, \sin x^\top W) / \sqrt{m}`.
 
     Their inner products approximate a Gaussian kernel, so that a linear classifier on them stands
-    in for a kernel machine without holding support vectors, which are samples.
+    in for a kernel machine without holding support vectors, which are samples. They are computed in
+    single precision, where cosines are 16 times as fast.
 
     Parameters
     ----------
@@ -109,9 +109,12 @@ class Fourier(Rule):
         set_fields(self, frequencies=check_array(self.frequencies, "frequencies", 2))
 
     def __call__(self, X: Array) -> Array:
-        phases = X @ self.frequencies
-        waves = np.hstack([np.cos(phases), np.sin(phases)])
-        return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
+        phases = X.astype(np.float32) @ self.frequencies.astype(np.float32)
+        m = self.frequencies.shape[1]
+        waves = np.empty((len(X), 2 * m))
+        waves[:, :m], waves[:, m:] = np.cos(phases), np.sin(phases)
+        waves /= np.sqrt(m)
+        return waves
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,33 +184,51 @@ class Trees(Rule):
             n > 0
             and len(self.feature) == len(self.threshold) == n
             and len(self.offset) == self.leaves.shape[1]
-            and ((self.roots >= 0) & (self.roots < n)).all()
+            and (self.roots[:1] == 0).all()
+            and (np.diff(self.roots) > 0).all()
+            and (self.roots < n).all()
             and (self.feature >= 0).all()
             and (self.child[inner] > places[inner]).all()  # so that every walk ends
-            and (self.child[inner] + 1 < n).all()
+            and (self.child[inner] + 1 < self._ends(places[inner])).all()
             and (-self.child[~inner] <= len(self.leaves)).all()
         )
         if not sound:
             raise MixdaError("the arrays of the trees do not fit together; save the model again.")
 
+    def _ends(self, places: NDArray[Any]) -> NDArray[Any]:
+        """Return the end of the tree that each node belongs to."""
+        ends = np.append(self.roots, len(self.child))
+        return np.asarray(ends[np.searchsorted(ends, places, side="right")])
+
     def __call__(self, X: Array) -> Array:
         if X.shape[1] <= self.feature.max(initial=0):
             raise MixdaError(f"the trees need {self.feature.max() + 1} features, got {X.shape[1]}.")
-        scores = np.empty((len(X), len(self.offset)))
-        for start in range(0, len(X), _ROWS_AT_A_TIME):
-            rows = slice(start, start + _ROWS_AT_A_TIME)
-            scores[rows] = self._score(X[rows].astype(np.float32))
+        single = np.ascontiguousarray(X, dtype=np.float32)
+        scores = np.tile(self.offset, (len(X), 1))
+        for tree in self._compiled:
+            scores += tree.predict(single)
         return scores
 
-    def _score(self, X: NDArray[np.float32]) -> Array:
-        node = np.tile(self.roots, (len(X), 1))  # (rows, trees)
-        row = np.arange(len(X))[:, None]
-        child = self.child[node]
-        while (child >= 0).any():
-            right = X[row, self.feature[node]] > self.threshold[node]
-            node = np.where(child >= 0, child + right, node)
-            child = self.child[node]
-        scores = np.tile(self.offset, (len(X), 1))
-        for leaf in (-1 - child).T:
-            scores += self.leaves[leaf]
-        return scores
+    @cached_property
+    def _compiled(self) -> list[Any]:
+        """The trees as those of scikit-learn, whose compiled code walks down them."""
+        stops = [*self.roots[1:], len(self.child)]
+        return [self._tree(*ends) for ends in zip(self.roots, stops, strict=True)]
+
+    def _tree(self, start: int, stop: int) -> Any:
+        from sklearn.tree._tree import NODE_DTYPE, Tree
+
+        own = slice(start, stop)
+        inner = self.child[own] >= 0
+        nodes = np.zeros(stop - start, dtype=NODE_DTYPE)
+        nodes["left_child"] = np.where(inner, self.child[own] - start, -1)
+        nodes["right_child"] = np.where(inner, self.child[own] - start + 1, -1)
+        nodes["feature"], nodes["threshold"] = self.feature[own], self.threshold[own]
+        nodes["missing_go_to_left"] = 1
+        m = self.leaves.shape[1]
+        values = np.zeros((len(nodes), 1, m))
+        values[~inner, 0] = self.leaves[-1 - self.child[own][~inner]]
+        tree = Tree(int(self.feature.max()) + 1, np.array([m], dtype=np.intp), 1)
+        state = {"max_depth": len(nodes), "node_count": len(nodes), "nodes": nodes}
+        tree.__setstate__({**state, "values": values})
+        return tree
