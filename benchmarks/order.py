@@ -4,8 +4,8 @@
     python benchmarks/order.py --out out/order --sets cstr,gas* --methods GMMWBT,WBT
 
 The first domain of each set is the target. Every method is fitted four times: to the data as they
-are, to the rows in a random order, with the ids of the sources reversed, and with the order of the
-classes reversed. Each cell (set, method) is one JSON file, so an interrupted run can be resumed.
+are, to the rows in a random order, with the ids of the sources permuted, and with the order of the
+classes permuted. Each cell (set, method) is one JSON file, so an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -59,15 +59,24 @@ def changed(name: str, method: str, rows: int) -> dict[str, object]:
     start = time.perf_counter()
     expected = predict(X, y, ids)
     seconds = time.perf_counter() - start
-    order = np.random.default_rng(0).permutation(len(X))
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(X))
+    source = _derangement(rng, int(ids.max()) + 1)
+    label = _derangement(rng, n_classes)
     again = {
         "rows": predict(X[order], y[order], ids[order]),
-        "sources": predict(X, y, np.where(ids >= 0, ids.max() - ids, ids)),
-        "classes": n_classes - 1 - predict(X, n_classes - 1 - y, ids),
+        "sources": predict(X, y, np.where(ids >= 0, source[np.maximum(ids, 0)], ids)),
+        "classes": np.argsort(label)[predict(X, label[y], ids)],
     }
     shares = {kind: float((again[kind] != expected).mean()) for kind in KINDS}
     print(name, method, shares, f"{seconds:.1f} s", flush=True)
     return {"set": name, "method": method, "n": len(expected), **shares}
+
+
+def _derangement(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return a random permutation that is not the identity, unless there is no other."""
+    order = rng.permutation(n)
+    return np.roll(np.arange(n), 1) if (order == np.arange(n)).all() else order
 
 
 def print_table(cells: list[dict]) -> None:

@@ -6,6 +6,7 @@ and initialization, floor and number of components in `mixda.em._search`.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -394,10 +395,10 @@ def _join_classes(
     order = np.argsort(codes)
     mixtures = [groups[k].mixture for k in order]
     prior = np.array([groups[k].weight if class_prior == "empirical" else 1.0 for k in order])
-    masses = zip(prior / prior.sum(), mixtures, strict=True)
+    masses = zip(prior / math.fsum(prior), mixtures, strict=True)
     weights = np.concatenate([mass * p.weights for mass, p in masses])
     return Mixture(
-        weights / weights.sum(),
+        weights / math.fsum(weights),  # rounded once: the order of the classes does not matter
         np.vstack([p.means for p in mixtures]),
         np.vstack([p.stds for p in mixtures]),
         np.repeat(np.eye(len(names))[codes[order]], [p.n_components for p in mixtures], axis=0),

@@ -25,6 +25,7 @@ from mixda._core.order import canonical_order
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
 from mixda.chunks import Domains, RowSource, as_domains
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
 from mixda.estimators._large import is_large, predict_large
 from mixda.estimators._streams import encoded_streams
@@ -504,10 +505,22 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 def _sorted_rows(
     X: Array, codes: Codes, ids: Ids, weight: Array | None
 ) -> tuple[Array, Codes, Ids, Array | None]:
-    """Return rows of all domains, codes of source rows, ids and weights in canonical order."""
+    """Return rows of all domains, codes of source rows, ids and weights in canonical order.
+
+    Equal rows are sorted by domain, by class and by weight, the first two in canonical order.
+    """
     all_codes = np.full(len(X), -1)
     all_codes[ids >= 0] = codes
-    order = canonical_order(X, all_codes)
+    rows = canonical_order(X)
+    names = np.unique(ids[ids >= 0])
+    own = [rows[ids[rows] == k] for k in names]
+    found = CanonicalOrder.of_samples([(X[i], all_codes[i]) for i in own], int(codes.max()) + 1)
+    domain_rank, class_rank = np.full(len(X), -1), np.full(len(X), -1)
+    for rank, i in enumerate(found.sources):
+        domain_rank[own[i]] = rank
+    class_rank[ids >= 0] = found.ranks[codes]
+    ties = [domain_rank, class_rank] if weight is None else [domain_rank, class_rank, weight]
+    order = canonical_order(X, np.lexsort(ties[::-1]).argsort())
     ids = ids[order]
     weight = None if weight is None else weight[order]
     return X[order], all_codes[order][ids >= 0], ids, weight

@@ -60,10 +60,14 @@ class CanonicalOrder:
         counts = np.maximum(np.bincount(codes, minlength=n_classes), 1)
         return cls(order, np.argsort(sums / counts, kind="stable"))
 
+    @property
+    def ranks(self) -> Codes:
+        """Position of each class in the canonical order, shape (nc,)."""
+        return np.argsort(self.classes)
+
     def sorted_samples(self, sources: Sequence[Source]) -> list[Source]:
         """Return the sources in canonical order, with codes of the classes in that order."""
-        rank = np.argsort(self.classes)
-        return [(sources[i][0], rank[sources[i][1]]) for i in self.sources]
+        return [(sources[i][0], self.ranks[sources[i][1]]) for i in self.sources]
 
     def sorted_sources(self, sources: Sequence[Mixture]) -> list[Mixture]:
         """Return the sources, their classes and their components in canonical order."""
@@ -94,7 +98,7 @@ class CanonicalOrder:
 
     def with_given_classes(self, mixture: Mixture, names: NDArray[Any]) -> Mixture:
         """Return a mixture over the classes in canonical order with the given ones, `names`."""
-        labels = np.asarray(mixture.labels)[:, np.argsort(self.classes)]
+        labels = np.asarray(mixture.labels)[:, self.ranks]
         return replace(mixture, labels=labels, classes=names)
 
     def fits(self, dictionary: Dictionary, names: NDArray[Any]) -> bool:
@@ -109,7 +113,7 @@ class CanonicalOrder:
 
     def restored(self, dictionary: Dictionary, names: NDArray[Any]) -> Dictionary:
         """Undo `sorted_dictionary`; `names` are the classes in the given order."""
-        return self._permuted(dictionary, np.argsort(self.sources), np.argsort(self.classes), names)
+        return self._permuted(dictionary, np.argsort(self.sources), self.ranks, names)
 
     @staticmethod
     def _permuted(

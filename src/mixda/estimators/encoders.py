@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array, check_choice
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import hidden_layers, rule_of
 from mixda.mixture import Mixture, has_gaps, pool_mixtures, without_floor
 from mixda.rules import Affine, Chain, Linear, Rule
@@ -87,7 +88,9 @@ class DomainEncoder:
         if weighted:
             check_takes_weights(self._model, "encoder")
         try:
-            self._model.fit(scaled[is_source], codes, **weighted)
+            self._model.fit(
+                scaled[is_source], _canonical_codes(scaled[is_source], codes), **weighted
+            )
         except (ValueError, np.linalg.LinAlgError) as error:  # too few rows, constant features
             raise MixdaError(
                 f"encoder could not be fitted to the sources ({str(error).rstrip('.')}); add rows, "
@@ -375,6 +378,11 @@ def shrunk_covariance(X: Array, weight: Array, unit: Array | None = None) -> Arr
     alpha = min(noise / distance, 1.0) if distance > 0 else 1.0
     shrunk: Array = (1.0 - alpha) * S + alpha * mean_variance * np.eye(d)
     return shrunk * np.outer(unit, unit)
+
+
+def _canonical_codes(Z: Array, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return codes that do not depend on the order of the classes."""
+    return CanonicalOrder.of_samples([(Z, codes)], int(codes.max()) + 1).ranks[codes]
 
 
 def _resolve(encoder: Any, seed: int) -> Any:

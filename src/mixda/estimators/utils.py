@@ -18,6 +18,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.text import listed
 from mixda._core.validation import Array, check_magnitude
 from mixda.chunks import apply_sample_weight
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._large import is_large as is_large
 from mixda.estimators.encoders import check_takes_weights, seeded
 
@@ -245,7 +246,7 @@ def train_head(
     Parameters
     ----------
     classifier : classifier or None
-        None is a logistic regression.
+        None is a logistic regression. Its result does not depend on the order of the classes.
     seed : int
         The `random_state` of the clone where it has none.
     Z : ndarray of shape (n, d)
@@ -277,7 +278,23 @@ def train_head(
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     if weights:
         check_takes_weights(classifier, "classifier")
-    return seeded(classifier, seed).fit(Z, codes, **weights)
+    head = seeded(classifier, seed)
+    if type(head) is not LogisticRegression:
+        return head.fit(Z, codes, **weights)
+    order = CanonicalOrder.of_samples([(Z, codes)], int(codes.max()) + 1)
+    return _relabeled(head.fit(Z, order.ranks[codes], **weights), order.classes)
+
+
+def _relabeled(head: LogisticRegression, names: Codes) -> LogisticRegression:
+    """Give the classes of a logistic regression, codes, the `names` at these positions, sorted."""
+    classes = names[head.classes_]
+    order = np.argsort(classes)
+    head.classes_ = classes[order]
+    if len(head.coef_) > 1:
+        head.coef_, head.intercept_ = head.coef_[order], head.intercept_[order]
+    elif order[0] == 1:  # two classes, and the single row is that of the second
+        head.coef_, head.intercept_ = -head.coef_, -head.intercept_
+    return head
 
 
 def head_proba(head: Any, Z: Array, n_classes: int) -> Array:
