@@ -99,7 +99,7 @@ def test_adapt_is_fit(home, tmp_path, method):
     assert run(adapt(home, *sources(home), "--method", method, out=tmp_path / "m.mixda")) == 0
     frame = pd.concat([pd.read_csv(home / f"{name}.csv") for name in SHIFTS])
     ids = frame["site"].map({"lab": 0, "north": 1, "south": 2, "plant": -1})
-    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0, min_component_rows=5)
+    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0)
     estimator.fit(frame[["speed", "load", "heat"]], frame["state"], sample_domain=ids)
     model = mixda.load(tmp_path / "m.mixda")
     assert_same(model, estimator.to_model(), tmp_path)
@@ -114,7 +114,7 @@ def test_adapt_is_fit_mixtures(home, tmp_path, method):
         label = [] if name == "plant" else ["--label", "state"]
         data, out = str(home / f"{name}.csv"), str(tmp_path / f"{name}.gmm")
         assert run(["fit", data, *label, "--drop", "site", "-q", "-o", out]) == 0
-    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0, min_component_rows=5)
+    estimator = mixda.estimators.COMMANDS[method].load()(random_state=0)
     given = {name: mixda.Mixture.load(tmp_path / f"{name}.gmm") for name in SHIFTS}
     fitted = {"lab": given["lab"]}
     names = ["speed", "load", "heat"]

@@ -171,9 +171,11 @@ def test_degenerate_data(task, Estimator):
     X, y, ids = task
     X = np.column_stack([X, np.full(len(X), 7.0)])
     rows = np.concatenate([np.repeat(np.flatnonzero(ids >= 0), 2), np.flatnonzero(ids < 0)[:2]])
-    model = Estimator(n_components=5, random_state=0).fit(X[rows], y[rows], sample_domain=ids[rows])
-    assert np.isfinite(model.predict_proba(X)).all()
-    assert model.unlabeled_mixture_.n_components == 2  # more components than samples: limited
+    for least, n_components in ((1, 2), (5, 1)):  # more components than samples: limited
+        model = Estimator(n_components=5, min_component_rows=least, random_state=0)
+        model.fit(X[rows], y[rows], sample_domain=ids[rows])
+        assert np.isfinite(model.predict_proba(X)).all()
+        assert model.unlabeled_mixture_.n_components == n_components
 
 
 def test_domain_ids(task):

@@ -70,10 +70,10 @@ def n_exposed(path, clouds):
 
 METHODS = {
     "source": lambda: mixda.SourceOnly(),
-    "wbt": lambda: mixda.GMMWBT(min_component_rows=5, random_state=0),
-    "dadil": lambda: mixda.GMMDaDiL(n_iter=5, min_component_rows=5, random_state=0),
-    "otda": lambda: mixda.GMMOTDA(min_component_rows=5, random_state=0),
-    "lda": lambda: mixda.GMMWBT(encoder="lda", min_component_rows=5, random_state=0),
+    "wbt": lambda: mixda.GMMWBT(random_state=0),
+    "dadil": lambda: mixda.GMMDaDiL(n_iter=5, random_state=0),
+    "otda": lambda: mixda.GMMOTDA(random_state=0),
+    "lda": lambda: mixda.GMMWBT(encoder="lda", random_state=0),
     "empirical": lambda: mixda.DaDiL(n_epochs=2, random_state=0),
     "auto": lambda: mixda.AutoMSDA(max_folds=2, random_state=0),
 }
@@ -98,7 +98,8 @@ def test_models(tmp_path, method, gaps):
 def test_attack_works(tmp_path):
     """Without the protection, the attack finds the outliers and other rows."""
     X, y, ids = domains()
-    estimator = mixda.GMMWBT(n_components=8, random_state=0).fit(X, y, sample_domain=ids)
+    estimator = mixda.GMMWBT(n_components=8, min_component_rows=1, random_state=0)
+    estimator.fit(X, y, sample_domain=ids)
     with pytest.raises(MixdaError, match=r"min_component_rows=5.*allow_exposed_rows"):
         estimator.save(tmp_path / "m.mixda")
     assert not (tmp_path / "m.mixda").exists()
@@ -108,7 +109,7 @@ def test_attack_works(tmp_path):
 
 def test_updates(tmp_path):
     X, y, ids = domains()
-    estimator = mixda.GMMDaDiL(n_iter=3, min_component_rows=5, random_state=0)
+    estimator = mixda.GMMDaDiL(n_iter=3, random_state=0)
     estimator.fit(X, y, sample_domain=ids)
     rng = np.random.default_rng(5)
     new = np.vstack([rng.normal(size=(30, 4)), [[40.0, 41.0, 42.0, 43.0]]])

@@ -33,10 +33,11 @@ from mixda.em import (
     refine_mixture,
 )
 from mixda.estimators._base import MultiSourceClassifier, as_json
+from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import rule_of
 from mixda.estimators.encoders import DomainEncoder, Ids, sample_moments
 from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
-from mixda.mixture import SHARES, Mixture, class_shares, count_samples
+from mixda.mixture import MIN_COMPONENT_ROWS, SHARES, Mixture, class_shares, count_samples
 from mixda.rules import Chain, Posterior, Product, Rule, Smooth
 from mixda.transport import align_labels, check_same_features
 
@@ -49,6 +50,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder": "lda",
         "scale": "domain",
         "classifier": "product",
+        "min_component_rows": MIN_COMPONENT_ROWS,
     },
     "paper": {
         "class_prior": "uniform",
@@ -56,6 +58,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder": None,
         "scale": None,
         "classifier": "map",
+        "min_component_rows": 1,
     },
 }
 _SCALES = {
@@ -228,16 +231,21 @@ class MixtureClassifier(MultiSourceClassifier):
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
-        domains = [Z for Z, _ in sources] + ([] if target is None else [target])
+        order = CanonicalOrder.of_samples(sources, len(self.classes_)).sources
+        domains = [sources[i][0] for i in order] + ([] if target is None else [target])
         weights: Sequence[Array | None] = self._weights or [None] * (len(sources) + 1)
         largest = max(np.nanmax(np.abs(Z)) for Z in domains)
-        variances = [_variance(Z, weight) for Z, weight in zip(domains, weights, strict=False)]
-        self._floor = self._resolve_floor(variances, largest)
-        pooled = None if self._weights is None else np.concatenate(self._weights[: len(sources)])
+        sorted_weights = [*(weights[i] for i in order), weights[-1]]
+        pairs = zip(domains, sorted_weights, strict=False)
+        self._floor = self._resolve_floor([_variance(Z, weight) for Z, weight in pairs], largest)
+        pooled = pool([sources[i] for i in order])
+        weight = None
+        if self._weights is not None:
+            weight = np.concatenate([self._weights[i] for i in order])
         if self._is_product():
-            self.classifier_ = train_rough(*pool(sources), pooled)
+            self.classifier_ = train_rough(*pooled, weight)
         if target is None:
-            self.target_mixture_ = self._fit_source(pool(sources), rng, pooled)
+            self.target_mixture_ = self._fit_source(pooled, rng, weight)
             self._train()
         else:
             mixtures = [
@@ -278,7 +286,7 @@ class MixtureClassifier(MultiSourceClassifier):
             n_jobs=self._large.n_jobs,
             client=self._large.client,
             min_std=self._floor,
-            min_component_rows=self.min_component_rows,
+            min_component_rows=self._chosen("min_component_rows"),
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             **options,
         )
@@ -317,7 +325,7 @@ class MixtureClassifier(MultiSourceClassifier):
             min_std=floor,
             sample_weight=weight,
             **self._em_start(),
-            min_component_rows=self.min_component_rows,
+            min_component_rows=self._chosen("min_component_rows"),
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
@@ -348,7 +356,7 @@ class MixtureClassifier(MultiSourceClassifier):
             min_std=floor,
             sample_weight=weight,
             **self._em_start(),
-            min_component_rows=self.min_component_rows,
+            min_component_rows=self._chosen("min_component_rows"),
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,

@@ -90,17 +90,17 @@ class GMMWBT(MixtureClassifier):
     random_state : None, int or numpy generator
     verbose : bool
         Show progress on a terminal.
-    min_component_rows : int
+    min_component_rows : int or "auto"
         Merge components of the domains' mixtures until each mean averages at least this many
-        rows, as far as the rows of a class allow; see `mixda.fit_mixture`. With 5, a saved model
-        holds no mean of fewer rows. ``mixda adapt`` uses 5; the default changes nothing.
+        rows, as far as the rows of a class allow; see `mixda.fit_mixture`. With 5, only a source
+        with a class of fewer than five rows keeps a model from being saved.
     preset : {"default", "paper"}
         What "auto" means for the parameters above. "default": ``class_prior="empirical"``,
         ``encoder="lda"``, ``scale="domain"`` ("sources" if a source lacks a class),
-        ``classifier="product"`` and an initialization that depends on the data alone. "paper":
-        ``class_prior="uniform"``, ``encoder=None``, ``scale=None``, ``classifier="map"``,
-        ``n_init=1`` and ``component_weights="start"``, the settings of the paper and of ``mixda
-        bench``.
+        ``classifier="product"``, ``min_component_rows=5`` and an initialization that depends on
+        the data alone. "paper": ``class_prior="uniform"``, ``encoder=None``, ``scale=None``,
+        ``classifier="map"``, ``min_component_rows=1``, ``n_init=1`` and
+        ``component_weights="start"``, the settings of the paper and of ``mixda bench``.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class GMMWBT(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        min_component_rows: int = 1,
+        min_component_rows: int | str = "auto",
         preset: str = "default",
     ) -> None:
         self.n_components = n_components
@@ -305,7 +305,7 @@ class GMMDaDiL(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        min_component_rows: int = 1,
+        min_component_rows: int | str = "auto",
         preset: str = "default",
     ) -> None:
         self.n_components = n_components
@@ -401,7 +401,7 @@ class GMMDaDiL(MixtureClassifier):
             "bic",
             max_components=min(most, 10),
             min_std=self._floor,
-            min_component_rows=self.min_component_rows,
+            min_component_rows=self._chosen("min_component_rows"),
             allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             **self._em_start(),

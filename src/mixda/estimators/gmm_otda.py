@@ -75,7 +75,7 @@ class GMMOTDA(MixtureClassifier):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        min_component_rows: int = 1,
+        min_component_rows: int | str = "auto",
         preset: str = "default",
     ) -> None:
         self.route = route

@@ -60,7 +60,7 @@ def adapt_files(
     """Adapt labeled sources to an unlabeled target; each is a data file or a ``.gmm`` file.
 
     With data files for all domains, the model is that of the estimator fitted to the same arrays:
-    ``GMMDaDiL(min_component_rows=5, random_state=seed).fit(X, y, sample_domain)`` for
+    ``GMMDaDiL(random_state=seed).fit(X, y, sample_domain)`` for
     ``method="dadil"``.
 
     Parameters
