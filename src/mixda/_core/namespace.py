@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.validation import LARGEST
 
 _OTHERS = ("torch", "cupy")
 
@@ -45,7 +46,7 @@ def as_like(array: Any, x: Any) -> Any:
     xp = namespace(x)
     if xp is np:
         return array
-    options = {"device": x.device} if xp.__name__ == "torch" else {}
+    options = _device_of(x)
     # a copy, because torch cannot mark read-only memory
     return xp.asarray(np.array(array), dtype=x.dtype, **options)
 
@@ -54,26 +55,92 @@ def to_numpy(x: Any) -> NDArray[Any]:
     """Return an array of any of the libraries in the memory of numpy."""
     if namespace(x) is np:
         return np.asarray(x)
-    return np.asarray(x.cpu() if namespace(x).__name__ == "torch" else x.get())
+    return np.asarray(x.detach().cpu() if namespace(x).__name__ == "torch" else x.get())
+
+
+def to_float64(x: Any) -> NDArray[np.float64]:
+    """Return an array of any of the libraries as float64 in the memory of numpy."""
+    return np.asarray(to_numpy(x), dtype=np.float64)
 
 
 def empty(shape: tuple[int, ...], x: Any) -> Any:
     """Return an array without values, with the library, the precision and the device of `x`."""
     xp = namespace(x)
-    options = {"device": x.device} if xp.__name__ == "torch" else {}
-    return xp.empty(shape, dtype=x.dtype, **options)
+    return xp.empty(shape, dtype=x.dtype, **_device_of(x))
 
 
-def check_dispatched(x: Any, n_features: int) -> Any:
+def take(x: Any, rows: Any) -> Any:
+    """Return the rows of `x` that an index or a mask of numpy names."""
+    xp = namespace(x)
+    if xp is np or isinstance(rows, slice):
+        return x[rows]
+    return x[xp.asarray(rows, **_device_of(x))]
+
+
+def cast(x: Any, dtype: str) -> Any:
+    """Return a copy of `x` with the dtype of this name, on the same device."""
+    xp = namespace(x)
+    return x.to(getattr(xp, dtype), copy=True) if xp.__name__ == "torch" else x.astype(dtype)
+
+
+def copy_of(x: Any) -> Any:
+    """Return a copy of `x` in its own precision (numpy: float64)."""
+    xp = namespace(x)
+    if xp is np:
+        return np.array(x, dtype=np.float64)
+    return x.clone() if xp.__name__ == "torch" else x.copy()
+
+
+def as_indicator(mask: Any, x: Any) -> Any:
+    """Return ones where a mask is true, else zeros, in the precision of `x` (numpy: float64)."""
+    xp = namespace(x)
+    if xp.__name__ == "torch":
+        return mask.to(x.dtype)
+    return mask.astype(np.float64 if xp is np else x.dtype)
+
+
+def at_least(x: Any, value: float) -> Any:
+    """Return the larger one of each number and a constant."""
+    xp = namespace(x)
+    return np.maximum(x, value) if xp is np else xp.clip(x, value, None)
+
+
+def safe_log(x: Any, least: float) -> Any:
+    """Return logarithms of numbers that are raised to `least`, or to what the precision has."""
+    xp = namespace(x)
+    if xp is not np:
+        least = max(least, float(xp.finfo(x.dtype).tiny))
+    return xp.log(at_least(x, least))
+
+
+def check_dispatched(x: Any, n_features: int | None = None) -> Any:
     """Return samples of another library as they are, if their shape and values are valid."""
     xp = namespace(x)
-    if x.ndim != 2 or x.shape[0] == 0 or x.shape[1] != n_features:
+    d = "d" if n_features is None else n_features
+    if x.ndim != 2 or 0 in x.shape or (n_features is not None and x.shape[1] != n_features):
         raise MixdaError(
-            f"X must have shape (n, {n_features}) with n ≥ 1, got {tuple(x.shape)}; use the same "
+            f"X must have shape (n, {d}) with n ≥ 1, got {tuple(x.shape)}; use the same "
             "columns as in the fit."
         )
     if x.dtype not in (xp.float32, xp.float64):
         raise MixdaError(f"X must be float32 or float64, got {x.dtype}; convert it.")
     if bool(xp.isinf(x).any()):
         raise MixdaError("X contains infinite values; correct them, or mark them as NaN.")
-    return x
+    largest = float(xp.amax(xp.abs(xp.nan_to_num(x))))
+    if largest > LARGEST:
+        raise MixdaError(f"X has values up to {largest:.3g}, whose powers overflow; rescale it.")
+    return x.detach() if xp.__name__ == "torch" else x
+
+
+def check_numpy(x: Any, what: str) -> None:
+    """Raise an error if `x` is of another library, naming what does not take its arrays."""
+    xp = namespace(x)
+    if xp is not np:
+        raise MixdaError(
+            f"{what} runs on the CPU and takes no arrays of {xp.__name__}; pass a numpy array "
+            "(X.numpy(force=True) of torch, X.get() of CuPy)."
+        )
+
+
+def _device_of(x: Any) -> dict[str, Any]:
+    return {"device": x.device} if namespace(x).__name__ == "torch" else {}

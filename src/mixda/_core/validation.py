@@ -34,6 +34,11 @@ def check_array(value: ArrayLike, name: str, ndim: int, *, allow_nan: bool = Fal
         raise MixdaError(
             f"{name} has rows of different lengths; pass a rectangular array."
         ) from None
+    except (TypeError, RuntimeError, NotImplementedError) as error:  # tensors on another device
+        raise MixdaError(
+            f"{name} is a {type(value).__name__} that numpy cannot read ({error}); pass a numpy "
+            "array, or see 'GPU' in the documentation for what takes tensors."
+        ) from None
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)

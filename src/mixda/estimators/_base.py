@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import check_dispatched, is_dispatched, namespace, to_numpy
 from mixda._core.order import canonical_order
 from mixda._core.validation import Array, check_random_state
 from mixda._version import __version__
@@ -239,7 +240,9 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         ----------
         X : array-like of shape (n, d), RowSource, or Dask collection
             For a Dask collection, the result is a Dask array; for a `RowSource`, an iterator over
-            one array per partition. Their rows are those of the target.
+            one array per partition. Their rows are those of the target. With scikit-learn's array
+            dispatch, so are those of a torch or CuPy array, which is classified on its device by
+            the rule of `to_model`.
         sample_domain : array-like of shape (n,) or int, optional
             Domains of the rows. Default: the target. Rows of sources are standardized as such
             (see `scale`) and then classified like those of the target. It is required after a fit
@@ -254,7 +257,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if is_large(X):
             return predict_large(self, X, sample_domain, "predict")
         proba = self.predict_proba(X, sample_domain, allow_source)
-        winners: NDArray[Any] = self.classes_[proba.argmax(axis=1)]
+        winners: NDArray[Any] = self.classes_[to_numpy(proba.argmax(axis=1))]
         return winners
 
     def predict_proba(self, X: Any, sample_domain: Any = None, allow_source: bool = True) -> Any:
@@ -265,6 +268,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self)
         if is_large(X):
             return predict_large(self, X, sample_domain, "predict_proba")
+        if is_dispatched(X):
+            return self._predict_dispatched(X, sample_domain)
         given_X, X = X, check_samples(self, X, reset=False)
         if hasattr(self, "targets_") and sample_domain is None:
             known = name_targets(self.targets_)
@@ -286,7 +291,8 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ) -> Array:
         """Return the logarithm of `predict_proba`; parameters are those of `predict`."""
         with np.errstate(divide="ignore"):
-            log_proba: Array = np.log(self.predict_proba(X, sample_domain, allow_source))
+            proba = self.predict_proba(X, sample_domain, allow_source)
+            log_proba: Array = namespace(proba).log(proba)
         return log_proba
 
     def score(
@@ -325,7 +331,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             feature_names=default_names(self.n_features_in_) if given is None else tuple(given),
             classes=self.classes_,
             method=type(self).__name__,
-            rule=head if encoder is None else Chain((encoder, head)),
+            rule=_joined(encoder, head),
             encoder=encoder,
             sources=tuple(sources),
             target=target,
@@ -408,6 +414,20 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _predict(self, X: Array, ids: Ids) -> Array:
         return self._predict_encoded(self.encoder_.transform(X, ids))
+
+    def _predict_dispatched(self, X: Any, sample_domain: Any) -> Any:
+        """Return the probabilities of rows of the target in an array of torch or CuPy."""
+        X = check_dispatched(X, self.n_features_in_)
+        ids = check_domains(sample_domain, len(X), default=-1)
+        if hasattr(self, "targets_") or (ids >= 0).any():
+            raise MixdaError(
+                f"X is an array of {namespace(X).__name__}, whose rows must all be of the one "
+                "target; pass a numpy array for rows of sources, and for several targets use the "
+                "estimator of each of them in targets_."
+            )
+        if has_gaps(X) and not self._integrates_gaps():
+            X = self._imputer().impute(X)
+        return _joined(self.encoder_.rule(), self._rule())(X)
 
     def _predict_encoded(self, Z: Array) -> Array:
         raise NotImplementedError
@@ -500,6 +520,10 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 "sample_domain has no target (no id is negative); give target rows a negative id, "
                 "or leave out sample_domain to train without adaptation."
             )
+
+
+def _joined(encoder: Rule | None, head: Rule) -> Rule:
+    return head if encoder is None else Chain((encoder, head))
 
 
 def _sorted_rows(

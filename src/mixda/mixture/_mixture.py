@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.archive import check_json, read_archive, write_archive
 from mixda._core.errors import MixdaError
-from mixda._core.namespace import as_like, check_dispatched, empty, is_dispatched, to_numpy
+from mixda._core.namespace import (
+    as_like,
+    check_dispatched,
+    copy_of,
+    empty,
+    is_dispatched,
+    namespace,
+    to_numpy,
+)
 from mixda._core.notebook import summary_table
 from mixda._core.text import listed
 from mixda._core.typing import Array
@@ -219,13 +227,14 @@ class Mixture:
         >>> p.impute([[9.0, float("nan")]])
         array([[9., 5.]])
         """
-        X = check_X(X, n_features=self.n_features, allow_nan=True)
-        incomplete = np.isnan(X).any(axis=1)
+        x = self._samples(X)
+        missing = namespace(x).isnan(x)
+        incomplete = missing.any(axis=1)
         if not incomplete.any():
-            return X
-        filled: Array = X.copy()
-        expected = self.responsibilities(X[incomplete]) @ self.means
-        filled[incomplete] = np.where(np.isnan(X[incomplete]), expected, X[incomplete])
+            return x  # type: ignore[no-any-return]
+        filled: Array = copy_of(x)
+        expected = self.responsibilities(x[incomplete]) @ as_like(self.means, x)
+        filled[incomplete] = namespace(x).where(missing[incomplete], expected, x[incomplete])
         return filled
 
     def score(self, X: ArrayLike, y: object = None) -> float:

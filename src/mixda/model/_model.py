@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mixda._core.archive import check_json, pack, read_archive, unpack, write_archive
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import check_dispatched, is_dispatched, namespace, to_numpy
 from mixda._core.validation import Array, check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
@@ -38,6 +39,7 @@ _SINCE_VERSION_2 = ("imputer", "columns", "reference")
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
 _MAX_SUM_ERROR = 1e-6  # of probabilities
+_MAX_SINGLE_SUM_ERROR = 1e-4  # of those in single precision
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,9 +154,11 @@ class AdaptedModel(ModelDisplay):
             An array with the columns in the order of `feature_names`, or a frame that has
             columns of these names, in any order and among others. NaN marks a missing value. It
             is integrated out if the rule is the posterior of a mixture over the features, else
-            filled with its conditional mean under `gap_mixture`.
+            filled with its conditional mean under `gap_mixture`. With scikit-learn's array
+            dispatch, the probabilities of a torch or CuPy array are such an array, computed on
+            its device; rules with trees or quantiles raise an error.
         """
-        X = self.samples(X)
+        X = self._rows(X)
         if has_gaps(X) and not _integrates_gaps(self.rule):
             X = self.gap_mixture().impute(X)
         proba = _in_batches(self.rule, X)
@@ -163,7 +167,7 @@ class AdaptedModel(ModelDisplay):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); `X` as in `predict_proba`."""
-        winners: NDArray[Any] = self.classes[self.predict_proba(X).argmax(axis=1)]
+        winners: NDArray[Any] = self.classes[to_numpy(self.predict_proba(X).argmax(axis=1))]
         return winners
 
     def outliers(self, X: Any) -> NDArray[np.bool_]:
@@ -181,7 +185,7 @@ class AdaptedModel(ModelDisplay):
         def density(X: Array) -> Array:
             return largest_density(mixtures, X if self.encoder is None else self.encoder(X))
 
-        X = self.samples(X)
+        X = self._rows(X)
         return _in_batches(density, self.impute(X)) < self.novelty_threshold
 
     def impute(self, X: Array) -> Array:
@@ -320,6 +324,13 @@ class AdaptedModel(ModelDisplay):
         True
         """
         return mean_shifts(self, n_features)
+
+    def _rows(self, X: Any) -> Array:
+        """Return rows to predict: those of torch or CuPy as they are, if dispatch is on."""
+        if is_dispatched(X):
+            rows: Array = check_dispatched(X, len(self.feature_names))
+            return rows
+        return self.samples(X)
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
@@ -525,13 +536,19 @@ def _integrates_gaps(rule: Rule) -> bool:
 
 def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:
     starts = range(0, len(X), _ROWS_PER_BATCH)
-    return np.concatenate([function(X[i : i + _ROWS_PER_BATCH]) for i in starts])
+    batches: Array = namespace(X).concatenate(
+        [function(X[i : i + _ROWS_PER_BATCH]) for i in starts]
+    )
+    return batches
 
 
 def _check_proba(proba: Array) -> None:
     """Reject what a forged rule returns; those of mixda return probabilities by construction."""
     total = proba.sum(axis=1)
-    if (proba < 0).any() or (np.abs(total - 1.0) > _MAX_SUM_ERROR).any():
+    xp = namespace(proba)
+    single = xp is not np and proba.dtype == xp.float32
+    limit = _MAX_SINGLE_SUM_ERROR if single else _MAX_SUM_ERROR
+    if (proba < 0).any() or (xp.abs(total - 1.0) > limit).any():
         raise MixdaError(
             "rule must return probabilities, which are non-negative and sum to one; got a minimum "
             f"of {proba.min():.6g} and sums from {total.min():.6g} to {total.max():.6g}."

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mixda._core.namespace import namespace
 from mixda._core.typing import Array
 from mixda.em import fit_mixture
 from mixda.mixture import Mixture
@@ -43,7 +44,7 @@ def largest_density(mixtures: Sequence[Mixture], Z: Array) -> Array:
     """Return the largest log-density of each row among the mixtures, shape (n,)."""
     largest = mixtures[0].log_prob(Z)
     for p in mixtures[1:]:
-        np.maximum(largest, p.log_prob(Z), out=largest)
+        namespace(largest).maximum(largest, p.log_prob(Z), out=largest)
     return largest
 
 

@@ -6,6 +6,7 @@ as thresholds and leaf values.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import as_like, cast, check_numpy, empty, namespace
 from mixda._core.validation import Array, check_array, check_number
 from mixda.rules._base import Rule, set_fields
 
@@ -36,7 +38,8 @@ class Clip(Rule):
         check_number(self.bound, "bound", above=True)
 
     def __call__(self, X: Array) -> Array:
-        return np.clip(X, -self.bound, self.bound)
+        clipped: Array = namespace(X).clip(X, -self.bound, self.bound)
+        return clipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,7 @@ class Interpolate(Rule):
             raise MixdaError("knots must not decrease along the first axis.")
 
     def __call__(self, X: Array) -> Array:
+        check_numpy(X, "a rule that interpolates between quantiles")
         columns = [
             np.interp(X[:, j], self.knots[:, j], self.values[:, j])
             for j in range(self.knots.shape[1])
@@ -109,11 +113,12 @@ class Fourier(Rule):
         set_fields(self, frequencies=check_array(self.frequencies, "frequencies", 2))
 
     def __call__(self, X: Array) -> Array:
-        phases = X.astype(np.float32) @ self.frequencies.astype(np.float32)
+        xp, single = namespace(X), cast(X, "float32")
+        phases = single @ as_like(self.frequencies.astype(np.float32), single)
         m = self.frequencies.shape[1]
-        waves = np.empty((len(X), 2 * m))
-        waves[:, :m], waves[:, m:] = np.cos(phases), np.sin(phases)
-        waves /= np.sqrt(m)
+        waves: Array = empty((len(X), 2 * m), X)
+        waves[:, :m], waves[:, m:] = xp.cos(phases), xp.sin(phases)
+        waves /= math.sqrt(m)
         return waves
 
 
@@ -201,6 +206,7 @@ class Trees(Rule):
         return np.asarray(ends[np.searchsorted(ends, places, side="right")])
 
     def __call__(self, X: Array) -> Array:
+        check_numpy(X, "a rule with decision trees")
         if X.shape[1] <= self.feature.max(initial=0):
             raise MixdaError(f"the trees need {self.feature.max() + 1} features, got {X.shape[1]}.")
         single = np.ascontiguousarray(X, dtype=np.float32)

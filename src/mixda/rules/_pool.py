@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import as_like, namespace, safe_log
 from mixda._core.validation import Array, check_array, check_number
 from mixda.rules._base import Rule, check_rules, set_fields
 
@@ -74,12 +74,16 @@ class Pool(Rule):
             raise MixdaError(f"weights of a pool must be {n} non-negative numbers, one per member.")
 
     def __call__(self, X: Array) -> Array:
-        logs = np.tile(self.log_odds, (len(X), 1))
-        for start in range(0, len(X), _ROWS_AT_A_TIME):
-            rows = slice(start, start + _ROWS_AT_A_TIME)
+        xp = namespace(X)
+        logs = xp.tile(as_like(self.log_odds, X), (len(X), 1))
+        step = _ROWS_AT_A_TIME if xp is np else len(X)
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
             for weight, answer in self.answers(X[rows]):
                 logs[rows] += weight * answer
-        return np.asarray(np.exp(log_softmax(logs, axis=1)))
+        logs = logs - xp.amax(logs, axis=1)[:, None]
+        proba: Array = xp.exp(logs - xp.log(xp.exp(logs).sum(axis=1))[:, None])
+        return proba
 
     def answers(self, X: Array) -> Iterator[tuple[float, Array]]:
         """Yield the weight of each member and its smoothed log-probabilities, shape (n, nc)."""
@@ -92,7 +96,6 @@ class Pool(Rule):
 
 def smooth_logs(proba: Array, smoothing: float) -> Array:
     """Logarithms of probabilities with a share of the uniform distribution, shape (n, nc)."""
-    smoothed: Array = np.log(
-        np.maximum((1.0 - smoothing) * proba + smoothing / proba.shape[-1], np.finfo(float).tiny)
-    )
+    mixed = (1.0 - smoothing) * proba + smoothing / proba.shape[-1]
+    smoothed: Array = safe_log(mixed, np.finfo(float).tiny)
     return smoothed

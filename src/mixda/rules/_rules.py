@@ -7,10 +7,20 @@ rules, and the file of a model holds them as names and arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import (
+    as_indicator,
+    as_like,
+    at_least,
+    copy_of,
+    namespace,
+    safe_log,
+    take,
+)
 from mixda._core.validation import Array, check_array, check_number
 from mixda.mixture import Mixture, normalize_log_rows
 from mixda.rules._base import Rule, check_rules, set_fields
@@ -43,7 +53,7 @@ class Affine(Rule):
             )
 
     def __call__(self, X: Array) -> Array:
-        return (X - self.mean) / self.scale
+        return (X - as_like(self.mean, X)) / as_like(self.scale, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +81,7 @@ class Linear(Rule):
             )
 
     def __call__(self, X: Array) -> Array:
-        return X @ self.coef + self.intercept
+        return X @ as_like(self.coef, X) + as_like(self.intercept, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +89,8 @@ class ReLU(Rule):
     r"""The positive part :math:`\max(0, x)` of each number."""
 
     def __call__(self, X: Array) -> Array:
-        return np.maximum(X, 0.0)
+        positive: Array = at_least(X, 0.0)
+        return positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +98,8 @@ class Step(Rule):
     """One where a number is positive, else zero: the decision between two classes."""
 
     def __call__(self, X: Array) -> Array:
-        return (X > 0.0).astype(np.float64)
+        step: Array = as_indicator(X > 0.0, X)
+        return step
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +107,9 @@ class Sigmoid(Rule):
     r"""The logistic function :math:`1 / (1 + e^{-x})` of each number."""
 
     def __call__(self, X: Array) -> Array:
+        xp = namespace(X)
+        if xp is not np:
+            return 1.0 / (1.0 + xp.exp(-X))
         from scipy.special import expit
 
         return np.asarray(expit(X))
@@ -105,7 +120,7 @@ class Softmax(Rule):
     r"""Probabilities :math:`e^{x_c} / \sum_{c'} e^{x_{c'}}` from rows of scores."""
 
     def __call__(self, X: Array) -> Array:
-        proba = np.array(X, dtype=np.float64)
+        proba: Array = copy_of(X)
         normalize_log_rows(proba)
         return proba
 
@@ -118,7 +133,8 @@ class Normalize(Rule):
 
     def __call__(self, X: Array) -> Array:
         scores = X + self.least
-        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+        proba: Array = scores / scores.sum(axis=1)[:, None]
+        return proba
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +155,8 @@ class Smooth(Rule):
         check_number(self.share, "share", most=1)
 
     def __call__(self, X: Array) -> Array:
-        return np.asarray((1.0 - self.share) * X + self.share / X.shape[1])
+        smoothed: Array = (1.0 - self.share) * X + self.share / X.shape[1]
+        return smoothed
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +164,8 @@ class OneHot(Rule):
     """One at the largest score of a row (the first if several are equal), else zero."""
 
     def __call__(self, X: Array) -> Array:
-        proba = np.zeros(X.shape)
-        proba[np.arange(len(X)), X.argmax(axis=1)] = 1.0
-        return proba
+        one_hot: Array = take(as_like(np.eye(X.shape[1]), X), X.argmax(axis=1))
+        return one_hot
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,10 +236,10 @@ class Average(Rule):
         set_fields(self, rules=check_rules(self.rules, len(self.weights)))
 
     def __call__(self, X: Array) -> Array:
-        total = self.weights[0] * self.rules[0](X)
+        total = float(self.weights[0]) * self.rules[0](X)
         for weight, rule in zip(self.weights[1:], self.rules[1:], strict=True):
-            total += weight * rule(X)
-        return np.asarray(total)
+            total += float(weight) * rule(X)
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +264,8 @@ class Product(Rule):
 
     def __call__(self, X: Array) -> Array:
         parts = zip(self.powers, self.rules, strict=True)
-        logs = sum(power * np.log(np.maximum(rule(X), _MIN_PROBA)) for power, rule in parts)
-        return Softmax()(np.asarray(logs))
+        logs: Any = sum(float(power) * safe_log(rule(X), _MIN_PROBA) for power, rule in parts)
+        return Softmax()(logs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,4 +288,4 @@ class Reweight(Rule):
         check_number(self.power, "power")
 
     def __call__(self, X: Array) -> Array:
-        return Softmax()(self.power * np.log(np.maximum(X, _MIN_PROBA)) + self.log_odds)
+        return Softmax()(self.power * safe_log(X, _MIN_PROBA) + as_like(self.log_odds, X))
