@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import namespace, take, to_numpy
 from mixda._core.validation import Array, check_array
 
 GroupKey = tuple[Any, Any]  # domain and class; None where rows are not grouped by it
@@ -78,7 +79,7 @@ class RowBlock:
         for code, rows in zip(present, np.split(order, starts[1:]), strict=True):
             domain_code, label_code = divmod(int(code), len(labels.names))
             weight = None if self.weight is None else self.weight[rows]
-            yield (domains.names[domain_code], labels.names[label_code]), self.X[rows], weight
+            yield (domains.names[domain_code], labels.names[label_code]), take(self.X, rows), weight
 
 
 def rows_per_block(n_features: int) -> int:
@@ -99,6 +100,8 @@ def apply_sample_weight(
     """Return the samples of positive weight, their weights scaled to mean one, and their index."""
     if sample_weight is None:
         return X, None, slice(None)
+    if namespace(X) is not np:
+        sample_weight = to_numpy(sample_weight)
     weight = check_array(sample_weight, "sample_weight", ndim=1)
     if len(weight) != len(X):
         raise MixdaError(f"sample_weight has length {len(weight)}, but X has {len(X)} samples.")
@@ -109,4 +112,4 @@ def apply_sample_weight(
         )
     positive = weight > 0
     weight = weight[positive] / weight.max()
-    return X[positive], weight / weight.mean(), positive
+    return take(X, positive), weight / weight.mean(), positive

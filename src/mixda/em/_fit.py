@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import check_dispatched, check_numpy, is_dispatched, namespace, to_numpy
 from mixda._core.validation import (
+    Array,
     check_choice,
     check_names,
     check_positive_int,
@@ -66,7 +68,9 @@ def fit_mixture(
     Parameters
     ----------
     X : array-like of shape (n, d), Dask array, or RowSource
-        See `mixda.chunks` for data that do not fit in memory. NaN marks a missing value.
+        See `mixda.chunks` for data that do not fit in memory. NaN marks a missing value. With
+        scikit-learn's array dispatch, the passes over a torch or CuPy array run on its device, in
+        its precision.
     n_components : int or "bic"
         Number of components K. ``"bic"`` tries 1, 2, 3, 4, 6, 8, 12, … up to `max_components`
         and selects the lowest Bayesian information criterion.
@@ -163,7 +167,7 @@ def fit_mixture(
             source, grouping, settings, constraints, execution, random_state, verbose
         )
         return group.mixture
-    feature_names, X = column_names(X), check_X(X, allow_nan=True)
+    feature_names, X = column_names(X), _in_memory(X)
     if given is not None:
         settings = settings.starting_from(given, X.shape[1])
     X, weight, _ = apply_sample_weight(X, sample_weight)
@@ -259,8 +263,8 @@ def fit_labeled_mixture(
         if classes is None and sample_weight is not None:  # include classes of weight zero
             classes = np.unique(check_names(y, "y"))
         return _join_classes(groups, class_prior, classes)
-    feature_names, X = column_names(X), check_X(X, allow_nan=True)
-    names, codes = encode_classes(y, classes, len(X))
+    feature_names, X = column_names(X), _in_memory(X)
+    names, codes = encode_classes(y if namespace(X) is np else to_numpy(y), classes, len(X))
     if given is not None:
         settings = settings.starting_from(_labeled(given), X.shape[1])
     X, weight, used = apply_sample_weight(X, sample_weight)
@@ -357,6 +361,14 @@ def fit_domains(
     }
 
 
+def _in_memory(X: Any) -> Array:
+    """Return valid samples: those of torch or CuPy as they are, if dispatch is on."""
+    if is_dispatched(X):
+        samples: Array = check_dispatched(X)
+        return samples
+    return check_X(X, allow_nan=True)
+
+
 def _labeled(init: Any) -> Any:
     if isinstance(init, Mixture) and not init.is_labeled:
         raise MixdaError("init must be a labeled mixture; fit it with fit_labeled_mixture.")
@@ -370,6 +382,8 @@ def _as_source(
     if not is_dask(X) and not isinstance(X, RowSource):
         if execution == Execution():
             return None
+        if is_dispatched(X):
+            check_numpy(X, "a fit with n_jobs, client, checkpoint or stepwise")
         return from_arrays(X, y, sample_weight=sample_weight, rows=chunk_size)
     if sample_weight is not None:
         raise MixdaError(

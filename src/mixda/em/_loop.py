@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import namespace
 from mixda._core.parallel import thread_map
 from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile
@@ -127,7 +128,7 @@ def fit_rows(
     """Fit one mixture per group of rows in memory, in the order of the class codes."""
     rng = check_random_state(random_state)
     max_distinct = 0 if constraints.rows_per_component is None else settings.largest
-    with thread_map(rows.X.size >= 2 * VALUES_PER_STEP) as run:
+    with thread_map(namespace(rows.X) is np and rows.X.size >= 2 * VALUES_PER_STEP) as run:
         passes = ArrayPasses(rows, grouping, run, settings.chunk_size, max_distinct)
         whole = passes.moments.get((None, None)) or array_moments(rows.X, rows.weight)
         moments = _completed(passes.moments, {None: whole}, feature_names)

@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mixda._core.namespace import as_like, namespace, to_float64, to_numpy
 from mixda._core.validation import Array
-from mixda.mixture import VALUES_PER_STEP, has_gaps
+from mixda.mixture import VALUES_PER_STEP, has_gaps, rows_at_once
+
+_ROWS_AT_ONCE = 256  # copied from a device, where most searches for distinct rows end
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +61,27 @@ class Moments:
 def array_moments(
     x: Array, weight: Array | None, partition: int = 0, max_distinct: int = 0
 ) -> Moments:
-    """Return the moments of samples in memory."""
-    w = np.ones(len(x)) if weight is None else weight
+    """Return the moments of samples in memory; those of torch and CuPy are read on their device.
+
+    Weights are a numpy array.
+    """
+    xp, w = namespace(x), np.ones(len(x)) if weight is None else weight
     if has_gaps(x):
-        return _moments_of_observed(x, w, partition, max_distinct)
-    first = x[0]
-    step = max(1, VALUES_PER_STEP // x.shape[1])
+        return _moments_of_observed(to_float64(x), w, partition, max_distinct)
+    first, own = x[0], as_like(w, x)
+    step = max(1, VALUES_PER_STEP // x.shape[1]) if xp is np else rows_at_once(x, 1)
     slices = [slice(k, k + step) for k in range(0, len(x), step)]
     total = float(w.sum())
-    mean = first + sum(w[rows] @ (x[rows] - first) for rows in slices) / total
-    squares = sum(w[rows] @ np.square(x[rows] - mean) for rows in slices)
+    mean = first + sum(own[rows] @ (x[rows] - first) for rows in slices) / total
+    squares = sum(own[rows] @ xp.square(x[rows] - mean) for rows in slices)
     return Moments(
         len(x),
         total,
         np.full(x.shape[1], total),
-        mean,
-        squares,
-        x.min(axis=0),
-        x.max(axis=0),
+        to_float64(mean),
+        to_float64(squares),
+        to_float64(xp.amin(x, axis=0)),
+        to_float64(xp.amax(x, axis=0)),
         _distinct_rows(x, max_distinct),
         ((partition, len(x)),),
         float(w.max()),
@@ -105,8 +111,9 @@ def _moments_of_observed(x: Array, w: Array, partition: int, max_distinct: int) 
 
 def _distinct_rows(x: Array, max_distinct: int) -> frozenset[bytes]:
     distinct: set[bytes] = set()
-    for row in x if max_distinct else ():
-        distinct.add((row + 0.0).tobytes())  # adding zero makes -0.0 equal to 0.0
-        if len(distinct) >= max_distinct:
-            break
+    for start in range(0, len(x) if max_distinct else 0, _ROWS_AT_ONCE):
+        for row in to_numpy(x[start : start + _ROWS_AT_ONCE]):
+            distinct.add((row + 0.0).tobytes())  # adding zero makes -0.0 equal to 0.0
+            if len(distinct) >= max_distinct:
+                return frozenset(distinct)
     return frozenset(distinct)

@@ -14,12 +14,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mixda._core.namespace import as_like, namespace, take, to_float64
 from mixda._core.parallel import Map
 from mixda._core.validation import Array
 from mixda.chunks import Executor, Grouping, GroupKey, RowBlock
 from mixda.em._moments import Moments, array_moments
 from mixda.em._steps import Parameters, SuffStats, e_step
-from mixda.mixture import rows_per_step
+from mixda.mixture import rows_at_once, rows_per_step
 
 M = TypeVar("M")
 
@@ -53,6 +54,9 @@ class Passes(Protocol):
 class ArrayPasses:
     """Passes over arrays in memory, grouped and centered once and split into blocks for the cache.
 
+    Arrays of torch and CuPy stay on their device. Statistics and rows for the initialization are
+    numpy arrays.
+
     A `RowSource` groups, centers and splits its rows again in every pass, because it must not hold
     them. That is why arrays have passes of their own. Time of an EM iteration of
     ``fit_mixture(X)`` against ``fit_mixture(from_arrays(X))``, one thread, best of several
@@ -78,7 +82,8 @@ class ArrayPasses:
             if weight is not None and len(x) < len(rows.X):
                 weight = weight / weight.mean()
             moments = array_moments(x, weight, max_distinct=max_distinct)
-            self._groups[key] = (x - moments.mean, weight)
+            centered = x - as_like(moments.mean, x)
+            self._groups[key] = (centered, None if weight is None else as_like(weight, x))
             scale = total / moments.weight
             self.moments[key] = replace(
                 moments,
@@ -93,8 +98,9 @@ class ArrayPasses:
         chosen = {}
         for key, numbers in wanted.items():
             x, weight = self._groups[key]
-            w = np.ones(len(numbers)) if weight is None else weight[numbers]
-            chosen[key] = WeightedRows(x if len(numbers) == len(x) else x[numbers], w)
+            w = np.ones(len(numbers)) if weight is None else to_float64(take(weight, numbers))
+            some = x if len(numbers) == len(x) else take(x, numbers)
+            chosen[key] = WeightedRows(to_float64(some), w)
         return chosen
 
     def expectation(self, parameters: Mapping[GroupKey, Parameters]) -> dict[GroupKey, SuffStats]:
@@ -104,11 +110,13 @@ class ArrayPasses:
     def _group_expectation(self, key: GroupKey, parameters: Parameters) -> SuffStats:
         x, weight = self._groups[key]
         _ = parameters.kernel  # prepared once rather than in every thread
-        step = self._chunk_size or rows_per_step(*parameters.means.shape)
+        step = self._chunk_size or rows_at_once(x, len(parameters.means))
         slices = [slice(start, start + step) for start in range(0, len(x), step)]
         weights = [None if weight is None else weight[rows] for rows in slices]
         task = partial(e_step, parameters=parameters)
         stats: Iterable[SuffStats] = self._run(task, [x[rows] for rows in slices], weights)
+        if namespace(x) is not np:
+            stats = (block.on_cpu() for block in stats)
         return reduce(SuffStats.merge, stats)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mixda._core.namespace import as_like, namespace
+from mixda._core.namespace import as_like, namespace, to_float64
 from mixda._core.validation import Array
 from mixda.mixture import LogGaussians, has_gaps, normalize_log_rows
 
@@ -72,6 +72,12 @@ class SuffStats:
             self.missing + other.missing,
         )
 
+    def on_cpu(self) -> SuffStats:
+        """Return the statistics as numpy arrays."""
+        missing = self.missing if isinstance(self.missing, float) else to_float64(self.missing)
+        sums = to_float64(self.n_k), to_float64(self.sum_x), to_float64(self.sum_xx)
+        return SuffStats(*sums, self.loglik, self.weight, missing)
+
     def scaled(self, factor: float) -> SuffStats:
         """Return the statistics after multiplying the weights of the samples by a factor."""
         return SuffStats(
@@ -114,10 +120,10 @@ def e_step(
     wide = xp is np and x.shape[1] >= _MIN_FEATURES_FOR_SPARSE
     relevant = posterior > _NEGLIGIBLE if wide else None
     if weight is None:
-        loglik, total = float(log_prob.sum()), float(len(x))
+        loglik, total = float(log_prob.sum(dtype=xp.float64)), float(len(x))
     else:
         posterior *= weight
-        loglik, total = float(weight @ log_prob), float(weight.sum())
+        loglik, total = float(weight @ log_prob), float(weight.sum(dtype=xp.float64))
     n_k = posterior.sum(axis=1)
     responsibilities = posterior if relevant is None else _sparse_if_cheaper(posterior, relevant)
     sum_x, sum_xx = responsibilities @ x, responsibilities @ squares

@@ -6,6 +6,7 @@ from mixda.mixture._density import LogGaussians as LogGaussians
 from mixda.mixture._density import has_gaps as has_gaps
 from mixda.mixture._density import log_gaussians as log_gaussians
 from mixda.mixture._density import normalize_log_rows as normalize_log_rows
+from mixda.mixture._density import rows_at_once as rows_at_once
 from mixda.mixture._density import rows_per_step as rows_per_step
 from mixda.mixture._exposure import MIN_COMPONENT_ROWS as MIN_COMPONENT_ROWS
 from mixda.mixture._exposure import SMALLEST_COMPONENT as SMALLEST_COMPONENT

@@ -16,6 +16,7 @@ VALUES_PER_STEP = 1 << 18  # 2 MB: samples and their squares stay in cache
 _SMALL_PRODUCT = 1_000_000  # multiplications up to which OpenBLAS has kernels for small matrices
 _MIN_SMALL_ROWS = 64  # below this, the overhead of a step outweighs the faster products
 _MIN_VALUES_FOR_THREADS = 1 << 20
+_DEVICE_VALUES = 1 << 24  # of torch and CuPy at once: large, because every call has a cost
 _CHUNK_VALUES = 1 << 20  # in a temporary array during a pass over samples
 _MAX_SQUARED_RATIO = 1e7  # (m / s)² from which products would lose half of a density's digits
 
@@ -94,6 +95,13 @@ def rows_per_step(n_components: int, n_features: int) -> int:
     small = _SMALL_PRODUCT // (n_components * n_features)
     most = max(1, VALUES_PER_STEP // max(n_components, n_features))
     return min(small, most) if small >= _MIN_SMALL_ROWS else most
+
+
+def rows_at_once(x: Array, n_components: int) -> int:
+    """Return how many rows of `x` to process at once, on its device."""
+    if namespace(x) is np:
+        return rows_per_step(n_components, x.shape[1])
+    return max(1, _DEVICE_VALUES // x.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
