@@ -46,9 +46,9 @@ def as_like(array: Any, x: Any) -> Any:
     xp = namespace(x)
     if xp is np:
         return array
-    options = _device_of(x)
-    # a copy, because torch cannot mark read-only memory
-    return xp.asarray(np.array(array), dtype=x.dtype, **options)
+    if namespace(array) is np:
+        array = np.array(array)  # a copy, because torch cannot mark read-only memory
+    return xp.asarray(array, dtype=x.dtype, **_device_of(x))
 
 
 def to_numpy(x: Any) -> NDArray[Any]:
@@ -69,12 +69,35 @@ def empty(shape: tuple[int, ...], x: Any) -> Any:
     return xp.empty(shape, dtype=x.dtype, **_device_of(x))
 
 
+def as_index(rows: Any, x: Any) -> Any:
+    """Return an index or a mask of numpy for the rows of `x`, on its device."""
+    xp = namespace(x)
+    return rows if xp is np or isinstance(rows, slice) else xp.asarray(rows, **_device_of(x))
+
+
 def take(x: Any, rows: Any) -> Any:
     """Return the rows of `x` that an index or a mask of numpy names."""
-    xp = namespace(x)
-    if xp is np or isinstance(rows, slice):
-        return x[rows]
-    return x[xp.asarray(rows, **_device_of(x))]
+    return x[as_index(rows, x)]
+
+
+def add_rows(values: Any, rows: Any, n: int) -> Any:
+    """Return an array of n rows, where each of `values` is added to the row that `rows` names."""
+    xp = namespace(values)
+    total = xp.zeros_like(empty((n, values.shape[1]), values))
+    if xp.__name__ == "torch":
+        return total.index_add_(0, as_index(rows, values), values)
+    xp.add.at(total, as_index(rows, values), values)
+    return total
+
+
+def multiply(matrix: Any, x: Any) -> Any:
+    """Return the product of a sparse matrix of scipy with an array of any of the libraries."""
+    return matrix @ x if namespace(x) is np else as_like(matrix.toarray(), x) @ x
+
+
+def dtype_name(x: Any) -> str:
+    """Return "float32" or "float64", the precision of `x`."""
+    return str(x.dtype).rpartition(".")[2]
 
 
 def cast(x: Any, dtype: str) -> Any:
@@ -130,6 +153,21 @@ def check_dispatched(x: Any, n_features: int | None = None) -> Any:
     if largest > LARGEST:
         raise MixdaError(f"X has values up to {largest:.3g}, whose powers overflow; rescale it.")
     return x.detach() if xp.__name__ == "torch" else x
+
+
+def check_like(like: Any) -> Any:
+    """Return an array whose library and device are to be used, or None, if it is valid."""
+    if like is None:
+        return None
+    if not is_dispatched(like):
+        raise MixdaError(
+            "like must be an array of torch or CuPy, and "
+            "sklearn.config_context(array_api_dispatch=True) must be on, got "
+            f"{type(like).__name__}."
+        )
+    if dtype_name(like) not in ("float32", "float64"):
+        raise MixdaError(f"like must be float32 or float64, got {like.dtype}.")
+    return like
 
 
 def check_numpy(x: Any, what: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import as_like, check_like, to_float64
 from mixda._core.typing import Array, Floats
 from mixda._core.validation import (
     check_choice,
@@ -79,6 +81,7 @@ def barycenter(
     max_iter: int = 100,
     tol: float = 1e-9,
     random_state: int | np.random.Generator | None = None,
+    like: Any = None,
 ) -> BarycenterResult:
     r"""Barycenter of mixtures under MW2 or, if all are labeled, SMW2 (eq. 14, Algorithm 1).
 
@@ -116,6 +119,9 @@ def barycenter(
         Stop after `max_iter` rounds or when the objective changes by at most `tol`, relatively.
     random_state : int or Generator, optional
         Used only with ``init="random"``.
+    like : torch tensor or CuPy array, optional
+        Inner products of components are computed with its library, on its device and in its
+        precision. Requires scikit-learn's array dispatch. Default: numpy.
 
     Returns
     -------
@@ -161,7 +167,7 @@ def barycenter(
         mixtures, lam, None if free else K, init, "start" if free else wanted, rng
     )
     aligned, classes = align_labels([*mixtures, *starts])
-    problem = _Problem.of(mixtures, aligned[:C], lam, beta)
+    problem = _Problem.of(mixtures, aligned[:C], lam, beta, check_like(like))
     solutions = []
     for start, labels in zip(starts, aligned[C:], strict=True):
         if init == "random" and labels is not None:  # over the classes of all inputs
@@ -217,24 +223,30 @@ class _Problem:
     lam: Array
     label_weight: LabelWeight
     gram: Gram
+    like: Any
 
     @classmethod
     def of(
-        cls, mixtures: Sequence[Mixture], labels: Sequence[Array | None], lam: Array, beta: Beta
+        cls,
+        mixtures: Sequence[Mixture],
+        labels: Sequence[Array | None],
+        lam: Array,
+        beta: Beta,
+        like: Any,
     ) -> _Problem:
         clouds = [features(m) for m in mixtures]
         labeled = [v for v in labels if v is not None]
         points, stacked, weight = np.vstack(clouds), None, LabelWeight(0.0)
         if len(labeled) == len(mixtures):
-            stacked, weight = np.vstack(labeled), label_weight(beta, clouds)
-        gram = _gram(points - points.mean(axis=0), stacked, weight)
-        return cls(points, stacked, [m.weights for m in mixtures], lam, weight, gram)
+            stacked, weight = np.vstack(labeled), label_weight(beta, clouds, like)
+        gram = _gram(points - points.mean(axis=0), stacked, weight, like)
+        return cls(points, stacked, [m.weights for m in mixtures], lam, weight, gram, like)
 
     def solve(
         self, points: Array, labels: Array | None, weights: Array, max_iter: int, tol: float
     ) -> _Solution:
         """Run the fixed point from given components."""
-        costs, label_costs = squared_distances(points, self.points), None
+        costs, label_costs = squared_distances(points, self.points, self.like), None
         if self.labels is not None and labels is not None:
             label_costs = squared_distances(labels, self.labels)
             if self.label_weight.constant is not None:
@@ -275,26 +287,30 @@ class _Problem:
         return _Solution(fixed_point(*inputs, blocks, max_iter, tol), weights)
 
 
-def _gram(centered: Array, labels: Array | None, weight: LabelWeight) -> Gram:
+def _gram(centered: Array, labels: Array | None, weight: LabelWeight, like: Any) -> Gram:
     """Inner products of centered points, so that distances do not cancel, and of labels."""
+
+    def own(points: Array) -> Any:
+        return points if like is None else as_like(points, like)
+
     if len(centered) <= _MAX_GRAM_ROWS:
-        products = None if labels is None else labels @ labels.T
-        return Gram.lifted(centered @ centered.T, products, weight)
+        points, products = own(centered), None if labels is None else labels @ labels.T
+        return Gram.lifted(to_float64(points @ points.T), products, weight)
     if labels is None:
-        return Gram(Points(centered))
+        return Gram(Points(own(centered)))
     if weight.constant is None:
-        return Gram(Points(centered), Points(labels))
-    return Gram(Points(np.hstack([centered, np.sqrt(weight.constant) * labels])))
+        return Gram(Points(own(centered)), Points(labels))
+    return Gram(Points(own(np.hstack([centered, np.sqrt(weight.constant) * labels]))))
 
 
-def label_weight(beta: Beta, clouds: Sequence[Array]) -> LabelWeight:
+def label_weight(beta: Beta, clouds: Sequence[Array], like: Any = None) -> LabelWeight:
     """Return the label weight that a user asks for with a number, "auto" or "max"."""
     if isinstance(beta, str):
         check_choice(beta, "beta", ("auto", "max"))
-        return LabelWeight(auto_beta(clouds) if beta == "auto" else None)
+        return LabelWeight(auto_beta(clouds, like) if beta == "auto" else None)
     weight = LabelWeight.parse(beta)
     if len(clouds) > 1 and weight.constant is not None and weight.constant > _MAX_BETA_RATIO:
-        largest = auto_beta(clouds)
+        largest = auto_beta(clouds, like)
         if weight.constant > _MAX_BETA_RATIO * largest:
             raise MixdaError(
                 f"beta={weight.constant:g} is more than {_MAX_BETA_RATIO:g} times the largest "
@@ -305,10 +321,10 @@ def label_weight(beta: Beta, clouds: Sequence[Array]) -> LabelWeight:
     return weight
 
 
-def auto_beta(clouds: Sequence[Array]) -> float:
+def auto_beta(clouds: Sequence[Array], like: Any = None) -> float:
     """Return the largest squared distance between components of two different inputs."""
     pairs = [(a, b) for i, a in enumerate(clouds) for b in clouds[:i]]
-    return max((float(squared_distances(a, b).max()) for a, b in pairs), default=1.0)
+    return max((float(squared_distances(a, b, like).max()) for a, b in pairs), default=1.0)
 
 
 def _normalize(labels: Array) -> Array:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mixda._core.namespace import multiply, namespace, to_numpy
 from mixda._core.parallel import thread_map
 from mixda._core.typing import Array, Codes, Floats
 from mixda.transport import LabelWeight, SparsePlan, solve_exact
@@ -111,7 +112,8 @@ class Gram:
 class Points:
     """Stacked components themselves, for when the matrix of their inner products is too large.
 
-    Memory grows with the number of components instead of its square.
+    Memory grows with the number of components instead of its square. Points of torch or CuPy are
+    multiplied on their device; the products are numpy arrays.
     """
 
     def __init__(self, points: Floats) -> None:
@@ -119,13 +121,15 @@ class Points:
 
     def products(self, image: sparse.csr_matrix | Alignment) -> Floats:
         """Inner products of ``image @ Z`` with the components ``Z``."""
-        products: Floats = (image @ self._points) @ self._points.T
-        return products
+        if namespace(self._points) is np:
+            products: Floats = (image @ self._points) @ self._points.T
+            return products
+        return to_numpy(multiply(image, self._points) @ self._points.T)
 
     def diagonal(self) -> Floats:
         """Squared norms of the components."""
-        norms: Floats = np.einsum("ij,ij->i", self._points, self._points)
-        return norms
+        xp = namespace(self._points)
+        return to_numpy(xp.einsum("ij,ij->i", self._points, self._points))
 
 
 def stack_maps(plans: Sequence[SparsePlan], lam: Array) -> sparse.csr_matrix:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mixda._core.namespace import as_like, dtype_name, multiply, namespace, to_numpy
 from mixda._core.parallel import thread_map
 from mixda._core.typing import Array, Codes, Floats
 from mixda.barycenters import (
@@ -53,6 +54,9 @@ class Engine:
     label_weight : LabelWeight
     dtype : "float64" or "float32"
         Of the matrix products.
+    like : torch tensor or CuPy array, optional
+        Points are kept, and products of points are computed, with its library, on its device and
+        in its precision. Inner products, labels, plans and coordinates are always numpy arrays.
     """
 
     def __init__(
@@ -64,17 +68,19 @@ class Engine:
         n_components: int,
         label_weight: LabelWeight,
         dtype: str = "float64",
+        like: Any = None,
     ) -> None:
-        stacked = np.vstack(clouds)
+        self.like, self.dtype = like, dtype if like is None else dtype_name(like)
+        stacked = namespace(clouds[0]).vstack(clouds)
         nc = next((v.shape[1] for v in labels if v is not None), 0)
         self.center = stacked.mean(axis=0)
-        self.points: Floats = (stacked - self.center).astype(dtype)
+        self.points: Floats = self.on_device(stacked - self.center)
         self.labels: Floats = np.vstack(
             [
                 np.zeros((len(c), nc)) if v is None else v
                 for c, v in zip(clouds, labels, strict=True)
             ]
-        ).astype(dtype)
+        ).astype(self.dtype)
         self.is_labeled = [v is not None for v in labels]
         self.present_classes = [None if v is None else _class_mask(v) for v in labels]
         self.starts = np.cumsum([0, *(len(cloud) for cloud in clouds)])
@@ -82,7 +88,13 @@ class Engine:
         self.weights = list(weights)
         self.n_atoms, self.n_components = n_atoms, n_components
         self.label_weight = label_weight
-        self.dtype = dtype
+
+    def on_device(self, points: Array) -> Floats:
+        """Return points in the precision of the engine, and where its products are computed."""
+        if self.like is None:
+            return points.astype(self.dtype)
+        on_device: Floats = as_like(points, self.like)
+        return on_device
 
     def evaluate(
         self,
@@ -112,7 +124,7 @@ class Engine:
     def _products(self, state: State) -> AtomProducts:
         """Compute the only products of an evaluation that depend on the dimension."""
         own, cross = state.points @ state.points.T, state.points @ self.points.T
-        return self.with_labels(own, cross, state, n_updates=0)
+        return self.with_labels(to_numpy(own), to_numpy(cross), state, n_updates=0)
 
     def with_labels(self, own: Floats, cross: Floats, state: State, n_updates: int) -> AtomProducts:
         """Add the products of labels to those of points, among atoms and with domains."""
@@ -144,6 +156,8 @@ class Engine:
         AtomProducts or None
             None if new products are cheaper, or due.
         """
+        if self.like is not None:  # whole products are cheap on a device
+            return None
         added = state.points - unprojected
         used, parts = _nonzero_parts(added)
         work = sum(p.nnz * _SPARSE_COST if sparse.issparse(p) else p.size for _, p in parts)
@@ -236,11 +250,11 @@ class Engine:
         weights = np.concatenate([r.weights for r in reconstructions]).astype(self.dtype)[:, None]
         betas = np.repeat([r.beta for r in reconstructions], K).astype(self.dtype)[:, None]
         # b_j B_j - Σ_i ω_ji Q_i, for points and for labels
-        points: Floats = image @ state.points
-        points *= weights
-        points -= plans @ self.points
+        points: Floats = multiply(image, state.points)
+        points *= as_like(weights, points)
+        points -= multiply(plans, self.points)
         labels: Floats = betas * (weights * (image @ state.labels) - plans @ self.labels)
-        return image.T @ points, image.T @ labels
+        return multiply(image.T, points), image.T @ labels
 
     def _stacked_maps(
         self, reconstructions: Sequence[Reconstruction], coordinates: Array
@@ -413,5 +427,4 @@ def _class_mask(labels: Array) -> Array | None:
 
 
 def _squared_norms(points: Floats) -> Floats:
-    norms: Floats = np.einsum("ij,ij->i", points, points)
-    return norms
+    return to_numpy(namespace(points).einsum("ij,ij->i", points, points))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import as_like, check_like, namespace, to_numpy
 from mixda._core.progress import Progress
 from mixda._core.typing import Array
 from mixda._core.validation import (
@@ -70,6 +71,7 @@ def learn_dictionary(
     checkpoint: str | Path | None = None,
     verbose: bool = False,
     random_state: int | np.random.Generator | None = None,
+    like: Any = None,
 ) -> Dictionary:
     r"""Learn atoms whose barycenters are the domains (GMM-DaDiL, eq. 16 and Algorithm 2).
 
@@ -135,6 +137,10 @@ def learn_dictionary(
         Show progress on a terminal.
     random_state : int or Generator, optional
         Used only with ``init="random"``.
+    like : torch tensor or CuPy array, optional
+        Atoms are kept and products are computed with its library, on its device and in its
+        precision. Requires scikit-learn's array dispatch. Plans are computed on the CPU, and the
+        dictionary is one of numpy. Default: numpy.
 
     Returns
     -------
@@ -171,14 +177,18 @@ def learn_dictionary(
     if check_choice(precision, "precision", ("auto", "float64", "float32")) == "auto":
         wide = target.n_features >= _MIN_FEATURES_FOR_FLOAT32
         precision = "float32" if wide else "float64"
+    elif like is not None:
+        raise MixdaError(f"precision={precision!r} is that of like; leave it out, or like.")
+    if check_like(like) is not None and checkpoint is not None:
+        raise MixdaError("checkpoint must be None with like; leave out one of them.")
     tracked = _check_samples(samples, len(sources) + 1, target.n_features)
 
     domains = [*sources, target]
     labels, classes = align_labels(sources)
     clouds = [features(q) for q in domains]
-    weight = label_weight(beta, clouds)
+    weight = label_weight(beta, clouds, like)
     weights = [q.weights for q in domains]
-    engine = Engine(clouds, [*labels, None], weights, C, K, weight, precision)
+    engine = Engine(clouds, [*labels, None], weights, C, K, weight, precision, like)
     learner = _Learner(
         engine,
         _optimizer(optimizer, learning_rate, damping),
@@ -227,7 +237,7 @@ class _Accepted(NamedTuple):
             return False
         if _source_loss(evaluation) < _SETTLED * _source_loss(self.evaluation):
             return False
-        return not np.array_equal(state.points, self.state.points)
+        return not bool((state.points == self.state.points).all())
 
 
 def _source_loss(evaluation: Evaluation) -> float:
@@ -332,7 +342,8 @@ class _Learner:
         d = len(self.floor)
         lowest = np.full(2 * d, -np.inf)  # means are free
         lowest[d:] = self.floor - self.engine.center[d:]
-        return replace(state, points=np.maximum(state.points, lowest.astype(state.points.dtype)))
+        lowest = as_like(lowest.astype(self.engine.dtype), state.points)
+        return replace(state, points=namespace(state.points).maximum(state.points, lowest))
 
     def _step(self, state: State, evaluation: Evaluation) -> tuple[State, AtomProducts | None]:
         """Return the next state, and the products of its atoms if they need not be recomputed."""
@@ -340,7 +351,7 @@ class _Learner:
         products: AtomProducts | None = evaluation.products
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
             new, atoms_moved, points_map = self.optimizer.step(self.engine, state, reconstructions)
-        if not float(np.abs(new.points).max()) <= LARGEST:
+        if not float(namespace(new.points).abs(new.points).max()) <= LARGEST:
             raise MixdaError(
                 "learning diverged; use a smaller learning_rate, standardized features or "
                 "optimizer='block'."
@@ -368,7 +379,7 @@ class _Learner:
     def _dictionary(self, current: Aligned, records: Sequence[Record]) -> Dictionary:
         state, engine, d = current.state, self.engine, len(self.floor)
         C, K = engine.n_atoms, engine.n_components
-        points = (state.points + engine.center).reshape(C, K, 2 * d)
+        points = (to_numpy(state.points) + engine.center).reshape(C, K, 2 * d)
         labels = state.labels.astype(np.float64).reshape(C, K, -1)
         labels = labels / labels.sum(axis=2, keepdims=True)
         names = self.classes, self.feature_names

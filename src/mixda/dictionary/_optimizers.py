@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import softmax
 
+from mixda._core.namespace import namespace
 from mixda._core.typing import Array, Floats
 from mixda.dictionary._engine import Engine
 from mixda.dictionary._quadratic import DampedStep, minimize_on_simplex, project_simplex
@@ -205,10 +206,11 @@ class Adam(_GradientStep):
 
     def move(self, name: str, gradient: Floats) -> Floats:
         """Adam's move, with separate moments and a separate count for every parameter."""
+        xp = namespace(gradient)
         first, second, counted = f"{name}_first", f"{name}_second", f"{name}_count"
         if first not in self.memory:
-            self.memory[first] = np.zeros_like(gradient)
-            self.memory[second] = np.zeros_like(gradient)
+            self.memory[first] = xp.zeros_like(gradient)
+            self.memory[second] = xp.zeros_like(gradient)
             self.memory[counted] = np.zeros(())
         m, v = self.memory[first], self.memory[second]
         self.memory[counted] = self.memory[counted] + 1.0
@@ -217,9 +219,9 @@ class Adam(_GradientStep):
         m += 0.1 * gradient
         v *= 0.999
         v += 0.001 * gradient**2
-        move: Floats = np.sqrt(v / (1.0 - 0.999**count))
+        move: Floats = xp.sqrt(v / (1.0 - 0.999**count))
         move += 1e-8
-        np.divide(m, move, out=move)
+        xp.divide(m, move, out=move)
         move *= self.learning_rate / (1.0 - 0.9**count)
         return move
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mixda._core.namespace import as_index, as_like, multiply, namespace
 from mixda._core.typing import Array, Codes, Floats
 
 _SUM_WEIGHT = 1e4  # of the equation Σλ = 1, relative to the size of the quadratic form
@@ -76,9 +77,10 @@ class BlockDiagonal:
 
     def __matmul__(self, right: Floats) -> Floats:
         """Product with a dense matrix, block by block."""
-        product = np.empty_like(right)
+        product: Floats = namespace(right).empty_like(right)
         for rows, blocks in self.groups:
-            product[rows] = blocks @ right[rows]
+            own = as_index(rows, right)
+            product[own] = as_like(blocks, right) @ right[own]
         return product
 
     @property
@@ -109,7 +111,7 @@ class DampedStep:
 
     def __call__(self, atoms: Floats, domains: Floats) -> Floats:
         """Apply the map to points or labels: (C·K, D) and (Σ K_l, D) to (C·K, D)."""
-        pulled: Floats = self.pull @ domains
+        pulled: Floats = multiply(self.pull, domains)
         pulled += atoms
         return self.contraction @ pulled
 

@@ -68,6 +68,7 @@ def start_from_sources(engine: Engine, sources: Sequence[Mixture]) -> State:
         beta=engine.label_weight.parameter,
         component_weights="uniform",
         init=first_origin(sources),
+        like=engine.like,
     )
     # image of the barycenter in every source (eq. 10 and 13): component j of all of them match
     labels, _ = align_labels(sources)
@@ -122,7 +123,7 @@ def _state(
 ) -> State:
     K = engine.n_components
     return State(
-        (points - engine.center).astype(engine.dtype),
+        engine.on_device(points - engine.center),
         labels.astype(engine.dtype),
         coordinates,
         np.full((engine.n_atoms, K), 1.0 / K) if weights is None else weights,

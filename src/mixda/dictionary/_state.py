@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from mixda._core.namespace import namespace
 from mixda._core.typing import Array, Codes, Floats
 from mixda.barycenters import Gram
 from mixda.transport import Potentials, SparsePlan
@@ -15,7 +16,7 @@ from mixda.transport import Potentials, SparsePlan
 class State:
     """What is learned: the atoms, stacked along rows, and the coordinates of every domain.
 
-    The arrays are read-only.
+    Arrays of numpy are read-only. Points may be of torch or CuPy, on a device.
 
     Attributes
     ----------
@@ -36,6 +37,8 @@ class State:
 
     def __post_init__(self) -> None:
         for field in fields(self):
+            if namespace(getattr(self, field.name)) is not np:
+                continue
             view = np.asarray(getattr(self, field.name)).view()
             view.flags.writeable = False
             object.__setattr__(self, field.name, view)

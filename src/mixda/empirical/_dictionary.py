@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from mixda._core.namespace import add_rows, as_like, namespace, take, to_float64
 from mixda._core.progress import Progress
 from mixda._core.typing import Array, Codes, Source
 from mixda._core.validation import (
@@ -32,7 +33,7 @@ from mixda.dictionary import (
     align_atoms,
     coordinate_gradient,
 )
-from mixda.empirical._clouds import draw_balanced
+from mixda.empirical._clouds import check_clouds, draw_balanced
 from mixda.mixture import Mixture
 from mixda.transport import Beta, LabelWeight
 
@@ -67,7 +68,9 @@ def learn_empirical_dictionary(
     Parameters
     ----------
     sources : sequence of (X, codes)
-        Samples and integer classes ``0 … n_classes - 1``.
+        Samples and integer classes ``0 … n_classes - 1``. With scikit-learn's array dispatch,
+        samples of all domains may be torch or CuPy arrays. Atoms and gradients are then computed
+        on their device, in their precision.
     target : ndarray of shape (n, d)
     n_classes : int
     n_atoms, n_points, batch_size, n_epochs : int
@@ -106,9 +109,10 @@ def learn_empirical_dictionary(
     n_epochs = check_positive_int(n_epochs, "n_epochs")
     check_number(learning_rate, "learning_rate", above=True)
     check_choice(init, "init", ("sources", "random"))
+    sources, target = check_clouds(sources, target)
     clouds = [X for X, _ in sources] + [target]
     if beta == "auto":
-        beta = auto_beta([X[rng.permutation(len(X))[:_BETA_SAMPLES]] for X in clouds])
+        beta = auto_beta([take(X, rng.permutation(len(X))[:_BETA_SAMPLES]) for X in clouds])
     weight = LabelWeight.parse(beta)
     codes = np.arange(n_points) * n_classes // n_points
     state = _starting_state(sources, len(clouds), n_atoms, codes, n_classes, init, rng)
@@ -145,11 +149,12 @@ def _batch_engine(
     labels: list[Array | None] = []
     for X, codes in sources:
         rows = draw_balanced(codes, batch_size, rng)
-        clouds.append(X[rows])
+        clouds.append(take(X, rows))
         labels.append(np.eye(n_classes)[codes[rows]])
-    clouds.append(target[rng.permutation(len(target))[:batch_size]])
+    clouds.append(take(target, rng.permutation(len(target))[:batch_size]))
     weights = [np.full(len(X), 1.0 / len(X)) for X in clouds]
-    return Engine(clouds, [*labels, None], weights, n_atoms, batch_size, weight)
+    like = None if namespace(target) is np else target
+    return Engine(clouds, [*labels, None], weights, n_atoms, batch_size, weight, like=like)
 
 
 def _starting_state(
@@ -161,25 +166,25 @@ def _starting_state(
     init: str,
     rng: np.random.Generator,
 ) -> State:
-    d = sources[0][0].shape[1]
+    xp, d = namespace(sources[0][0]), sources[0][0].shape[1]
     points = rng.standard_normal((n_atoms * len(codes), d))
     if init == "sources":
-        pooled = np.vstack([X for X, _ in sources]), np.concatenate([y for _, y in sources])
+        pooled = xp.vstack([X for X, _ in sources]), np.concatenate([y for _, y in sources])
         chosen = []
         for c in range(n_atoms):
             for code in codes:
                 X, known = sources[c % len(sources)]
                 if code not in known:
                     X, known = pooled
-                chosen.append(X[rng.choice(np.flatnonzero(known == code))])
-        points = np.stack(chosen)
+                chosen.append(X[int(rng.choice(np.flatnonzero(known == code)))])
+        points = xp.stack(chosen)
     # one-hot logits, as in the authors' code, so that labels do not start at certainty
     logits = np.tile(np.eye(n_classes)[codes], (n_atoms, 1))
     if init == "sources":
         logits = _SOURCE_LOGIT * logits
     coordinates = np.full((n_domains, n_atoms), 1.0 / n_atoms)
     return State(
-        points,
+        points if namespace(points) is xp else as_like(points, sources[0][0]),
         softmax(logits, axis=1),
         coordinates,
         np.full((n_atoms, len(codes)), 1.0 / len(codes)),
@@ -196,13 +201,14 @@ def _batch_step(
     rows = (drawn + n_points * np.arange(len(drawn))[:, None]).ravel()
     weights = np.full(drawn.shape, 1.0 / drawn.shape[1])
     batch = State(
-        state.points[rows] - engine.center, state.labels[rows], state.coordinates, weights
+        take(state.points, rows) - engine.center, state.labels[rows], state.coordinates, weights
     )
     reconstructions = engine.evaluate(batch).reconstructions
     batch_points, batch_labels = engine.gradient(batch, reconstructions, state.coordinates)
-    points, labels = np.zeros_like(state.points), np.zeros_like(state.labels)
-    np.add.at(points, rows, 2.0 * batch_points)
-    np.add.at(labels, rows, 2.0 * batch_labels)
+    points, labels = (
+        add_rows(2.0 * gradient, rows, len(state.points))
+        for gradient in (batch_points, batch_labels)
+    )
     coordinates = 2.0 * coordinate_gradient(state.coordinates, reconstructions)
     moved = adam.apply(state, points, labels, coordinates)
     return moved, [r.loss for r in reconstructions]
@@ -212,7 +218,7 @@ def _dictionary(
     state: State, n_atoms: int, n_points: int, weight: LabelWeight, history: History
 ) -> Dictionary:
     weights = np.full(n_points, 1.0 / n_points)
-    points, labels = state.points.astype(np.float64), state.labels.astype(np.float64)
+    points, labels = to_float64(state.points), state.labels.astype(np.float64)
     atoms = tuple(
         Mixture(weights, Z, np.zeros_like(Z), v)
         for Z, v in zip(np.split(points, n_atoms), np.split(labels, n_atoms), strict=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from mixda._core.namespace import check_numpy
 from mixda._core.progress import Progress
 from mixda._core.typing import Array, Codes, Source
 from mixda._core.validation import check_number, check_positive_int, check_random_state
@@ -113,6 +114,8 @@ def learn_joint_transport(
     check_number(label_weight, "label_weight", above=True)
     check_number(learning_rate, "learning_rate", above=True)
     check_number(weight_rate, "weight_rate", above=True)
+    for X in (*(X for X, _ in sources), target):
+        check_numpy(X, "learn_joint_transport")
     n_sources, adam = len(sources), Adam(learning_rate)
     coefficients = np.zeros((target.shape[1] + 1, n_classes))
     alpha = np.full(n_sources, 1.0 / n_sources)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import as_like, at_least, namespace, to_float64
 from mixda._core.typing import Array, Floats
 from mixda._core.validation import check_number
 from mixda.mixture import Mixture
@@ -21,6 +22,7 @@ from mixda.mixture import Mixture
 Beta = float | str
 
 _NEAR = 1e-7  # of the squared norms: smaller distances are computed again by differences
+_NEAR_SINGLE = 1e-3  # the same in single precision on a device
 _NEAR_BLOCK = 4096  # pairs of near points handled at once
 
 
@@ -84,15 +86,29 @@ def features(p: Mixture) -> Array:
     return np.hstack([p.means, p.stds])
 
 
-def squared_distances(a: Array, b: Array) -> Array:
-    """Squared Euclidean distances (n, m) by one product, exact where two points nearly coincide."""
+def squared_distances(a: Array, b: Array, like: Any = None) -> Array:
+    """Squared Euclidean distances (n, m) by one product, exact where two points nearly coincide.
+
+    Points of torch or CuPy have distances of the same library, on the same device. With `like`, an
+    array of such a library, points and distances are numpy arrays, and the product is computed
+    with the library, the precision and the device of `like`.
+    """
     center = 0.5 * (a.mean(axis=0) + b.mean(axis=0))
     a, b = a - center, b - center
+    if like is not None:
+        return to_float64(_centered_distances(as_like(a, like), as_like(b, like)))
+    return _centered_distances(a, b)
+
+
+def _centered_distances(a: Array, b: Array) -> Array:
+    xp = namespace(a)
+    near_ratio = _NEAR if xp is np or a.dtype == xp.float64 else _NEAR_SINGLE
     norms_a, norms_b = (a**2).sum(axis=1), (b**2).sum(axis=1)
     scale = norms_a[:, None] + norms_b
-    distances: Array = np.maximum(scale - 2.0 * (a @ b.T), 0.0)
+    distances: Array = at_least(scale - 2.0 * (a @ b.T), 0.0)
     # ‖a‖² + ‖b‖² - 2ab cancels for near points: compute ‖a - b‖² for those
-    i, j = np.nonzero(distances <= _NEAR * scale)
+    is_near: Any = distances <= near_ratio * scale
+    i, j = is_near.nonzero(as_tuple=True) if xp.__name__ == "torch" else is_near.nonzero()
     for start in range(0, len(i), _NEAR_BLOCK):
         near = slice(start, start + _NEAR_BLOCK)
         distances[i[near], j[near]] = ((a[i[near]] - b[j[near]]) ** 2).sum(axis=1)
