@@ -8,17 +8,7 @@ from mixda._core.namespace import as_like, namespace, to_numpy
 from mixda.em._steps import Parameters, e_step
 
 from ..strategies import random_mixture
-
-torch = pytest.importorskip("torch")
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="no CUDA device"
-))]  # fmt: skip
-
-
-@pytest.fixture
-def dispatch(monkeypatch):
-    """Turn scikit-learn's switch on; the real one also wants SCIPY_ARRAY_API=1 before imports."""
-    monkeypatch.setattr("sklearn.get_config", lambda: {"array_api_dispatch": True})
+from ..tensors import DEVICES, torch
 
 
 @pytest.fixture

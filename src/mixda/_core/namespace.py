@@ -24,6 +24,8 @@ def namespace(x: Any) -> Any:
     >>> namespace(np.zeros(3)).__name__
     'numpy'
     """
+    if type(x) is np.ndarray:
+        return np
     root = type(x).__module__.partition(".")[0]
     return importlib.import_module(root) if root in _OTHERS else np
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mixda._core.namespace import as_like, namespace, to_float64
+from mixda._core.namespace import as_like, cast, namespace, to_float64
 from mixda._core.validation import Array
 from mixda.mixture import LogGaussians, has_gaps, normalize_log_rows
 
@@ -117,13 +117,16 @@ def e_step(
         squares = xp.square(x, out=squares_buffer)
     posterior += as_like(parameters.log_weights[:, None], x)
     log_prob = normalize_log_rows(posterior.T)
+    if xp is not np:  # rounding of a sum in single precision would delay or hasten convergence
+        log_prob = cast(log_prob, "float64")
     wide = xp is np and x.shape[1] >= _MIN_FEATURES_FOR_SPARSE
     relevant = posterior > _NEGLIGIBLE if wide else None
     if weight is None:
-        loglik, total = float(log_prob.sum(dtype=xp.float64)), float(len(x))
+        loglik, total = float(log_prob.sum()), float(len(x))
     else:
         posterior *= weight
-        loglik, total = float(weight @ log_prob), float(weight.sum(dtype=xp.float64))
+        own = weight if xp is np else cast(weight, "float64")
+        loglik, total = float(own @ log_prob), float(own.sum())
     n_k = posterior.sum(axis=1)
     responsibilities = posterior if relevant is None else _sparse_if_cheaper(posterior, relevant)
     sum_x, sum_xx = responsibilities @ x, responsibilities @ squares

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mixda._core.errors import MixdaError
+from mixda._core.namespace import check_numpy, is_dispatched
 from mixda._core.text import listed
 from mixda._core.validation import Array, check_magnitude
 from mixda.chunks import apply_sample_weight
@@ -76,6 +77,8 @@ def check_samples(estimator: Any, X: Any, reset: bool) -> Array:
     array([[1., 2.],
            [3., 4.]])
     """
+    if is_dispatched(X):
+        check_numpy(X, f"{type(estimator).__name__}.fit")  # predictions do not come here
     try:
         with user_errors():
             array: Array = validate_data(

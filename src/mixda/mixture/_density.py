@@ -99,9 +99,10 @@ def rows_per_step(n_components: int, n_features: int) -> int:
 
 def rows_at_once(x: Array, n_components: int) -> int:
     """Return how many rows of `x` to process at once, on its device."""
+    n_features = int(x.shape[1])
     if namespace(x) is np:
-        return rows_per_step(n_components, x.shape[1])
-    return max(1, _DEVICE_VALUES // x.shape[1])
+        return rows_per_step(n_components, n_features)
+    return max(1, _DEVICE_VALUES // n_features)
 
 
 @dataclass(frozen=True, eq=False)

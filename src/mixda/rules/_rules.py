@@ -53,7 +53,8 @@ class Affine(Rule):
             )
 
     def __call__(self, X: Array) -> Array:
-        return (X - as_like(self.mean, X)) / as_like(self.scale, X)
+        scaled: Array = (X - as_like(self.mean, X)) / as_like(self.scale, X)
+        return scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,8 @@ class Linear(Rule):
             )
 
     def __call__(self, X: Array) -> Array:
-        return X @ as_like(self.coef, X) + as_like(self.intercept, X)
+        mapped: Array = X @ as_like(self.coef, X) + as_like(self.intercept, X)
+        return mapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,8 @@ class Sigmoid(Rule):
     def __call__(self, X: Array) -> Array:
         xp = namespace(X)
         if xp is not np:
-            return 1.0 / (1.0 + xp.exp(-X))
+            proba: Array = 1.0 / (1.0 + xp.exp(-X))
+            return proba
         from scipy.special import expit
 
         return np.asarray(expit(X))
