@@ -14,7 +14,10 @@ import pytest
 from mixda import (
     GMMOTDA,
     GMMWBT,
+    JCPOT,
+    WBT,
     WJDOT,
+    DaDiL,
     GMMDaDiL,
     MixdaError,
     Mixture,
@@ -23,7 +26,10 @@ from mixda import (
     fit_labeled_mixture,
     fit_mixture,
     learn_dictionary,
+    mw2,
     rules,
+    smw2,
+    transport_plan,
 )
 from mixda._core.namespace import to_numpy
 from mixda.datasets import make_shifted_toy
@@ -119,6 +125,9 @@ ESTIMATORS = [
     SourceOnly(),
     SourceOnly(encoder="mlp", random_state=0),
     WJDOT(n_iter=20, random_state=0),
+    WBT(random_state=0),
+    DaDiL(n_epochs=2, random_state=0),
+    JCPOT(),
 ]
 
 
@@ -190,6 +199,16 @@ def test_fit(n_components, weighted, gaps, precision, device):
 
 
 @on_devices
+@in_precisions
+def test_impute(precision, device):
+    X, _, _ = samples(gaps=True)
+    mixture = fit_mixture(X, 2, random_state=0)
+    filled = mixture.impute(tensor(X, device, precision))
+    assert filled.device.type == device
+    assert_close(filled, mixture.impute(X), LIMIT[precision])
+
+
+@on_devices
 def test_fit_in_blocks(device, monkeypatch):
     X, _, _ = samples()
     whole = fit_mixture(X, 3, random_state=0)
@@ -237,6 +256,23 @@ def test_squared_distances(precision, device):
     like = squared_distances(a, b, tensor(0.0, device, precision))
     assert isinstance(like, np.ndarray)
     assert_close(like, expected, LIMIT[precision])
+
+
+@on_devices
+@in_precisions
+def test_plans_and_distances(precision, device):
+    (p, q, _), _ = domains()
+    like, limit = tensor(0.0, device, precision), LIMIT[precision]
+    for options in ({}, {"beta": "max"}, {"reg": 0.1}):
+        expected, result = (
+            transport_plan(p, q, **options),
+            transport_plan(p, q, like=like, **options),
+        )
+        assert isinstance(result.cost, np.ndarray)
+        assert_close(result.plan, expected.plan, limit)
+        assert_close(result.cost, expected.cost, limit)
+    assert mw2(p, q, like=like) == pytest.approx(mw2(p, q), rel=limit)
+    assert smw2(p, q, like=like) == pytest.approx(smw2(p, q), rel=limit)
 
 
 def domains(d=6, n_sources=3, K=8, nc=4):

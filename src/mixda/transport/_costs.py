@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.namespace import as_like, at_least, namespace, to_float64
+from mixda._core.namespace import as_like, at_least, check_like, namespace, to_float64
 from mixda._core.typing import Array, Floats
 from mixda._core.validation import check_number
 from mixda.mixture import Mixture
@@ -26,10 +26,10 @@ _NEAR_SINGLE = 1e-3  # the same in single precision on a device
 _NEAR_BLOCK = 4096  # pairs of near points handled at once
 
 
-def cost_matrix(p: Mixture, q: Mixture, beta: Beta) -> tuple[Array, float]:
+def cost_matrix(p: Mixture, q: Mixture, beta: Beta, like: Any = None) -> tuple[Array, float]:
     """Squared ground cost between the components of two mixtures (eq. 12), and the beta used."""
     check_same_features([p, q])
-    cost = squared_distances(features(p), features(q))
+    cost = squared_distances(features(p), features(q), check_like(like))
     weight = LabelWeight.parse(beta).for_plan(cost)
     if weight > 0:
         (labels_p, labels_q), _ = align_labels([p, q])

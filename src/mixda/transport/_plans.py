@@ -52,6 +52,7 @@ def transport_plan(
     reg: float = 0.0,
     reg_m: float | None = None,
     warm_start: Potentials | None = None,
+    like: Any = None,
 ) -> TransportResult:
     r"""Optimal plan between the components of two mixtures (GMMOT; with labels, SMW2).
 
@@ -73,6 +74,9 @@ def transport_plan(
         largest cost (unbalanced transport; needs ``reg > 0``).
     warm_start : pair of ndarray, optional
         Potentials of a similar problem (exact solver only).
+    like : torch tensor or CuPy array, optional
+        The costs of the features are computed with its library, on its device and in its
+        precision; the plan is computed on the CPU. Requires scikit-learn's array dispatch.
 
     Returns
     -------
@@ -87,7 +91,7 @@ def transport_plan(
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
-    cost, beta_used = cost_matrix(p, q, beta)
+    cost, beta_used = cost_matrix(p, q, beta, like)
     reg = check_number(reg, "reg")
     if reg_m is not None:
         reg_m = check_number(reg_m, "reg_m", above=True)
@@ -103,7 +107,7 @@ def transport_plan(
     return TransportResult(plan, cost, float((plan * cost).sum()), potentials, beta_used, n_iter)
 
 
-def mw2(p: Mixture, q: Mixture, *, squared: bool = False) -> float:
+def mw2(p: Mixture, q: Mixture, *, squared: bool = False, like: Any = None) -> float:
     r"""Mixture-Wasserstein distance :math:`\mathcal{MW}_2(p, q)` [1]_ (eq. 8); ignores labels.
 
     Parameters
@@ -111,6 +115,8 @@ def mw2(p: Mixture, q: Mixture, *, squared: bool = False) -> float:
     p, q : Mixture
     squared : bool
         Return :math:`\mathcal{MW}_2^2` instead.
+    like : torch tensor or CuPy array, optional
+        As in `transport_plan`.
 
     References
     ----------
@@ -123,10 +129,12 @@ def mw2(p: Mixture, q: Mixture, *, squared: bool = False) -> float:
     >>> mw2(Mixture([1.0], [[0.0]], [[1.0]]), Mixture([1.0], [[3.0]], [[5.0]]))
     5.0
     """
-    return smw2(p, q, beta=0.0, squared=squared)
+    return smw2(p, q, beta=0.0, squared=squared, like=like)
 
 
-def smw2(p: Mixture, q: Mixture, *, beta: Beta = "max", squared: bool = False) -> float:
+def smw2(
+    p: Mixture, q: Mixture, *, beta: Beta = "max", squared: bool = False, like: Any = None
+) -> float:
     r"""Supervised mixture-Wasserstein distance :math:`\mathcal{SMW}_2(p, q)` (eq. 12).
 
     Parameters
@@ -138,6 +146,8 @@ def smw2(p: Mixture, q: Mixture, *, beta: Beta = "max", squared: bool = False) -
         value is not a metric, because the weight depends on the pair of mixtures.
     squared : bool
         Return :math:`\mathcal{SMW}_2^2` instead.
+    like : torch tensor or CuPy array, optional
+        As in `transport_plan`.
 
     Examples
     --------
@@ -147,7 +157,7 @@ def smw2(p: Mixture, q: Mixture, *, beta: Beta = "max", squared: bool = False) -
     >>> smw2(p, q, beta=8.0)
     4.0
     """
-    cost, _ = cost_matrix(p, q, beta)
+    cost, _ = cost_matrix(p, q, beta, like)
     value = solve_exact(p.weights, q.weights, cost).value(cost)
     return value if squared else float(np.sqrt(value))
 
