@@ -1,13 +1,15 @@
 """Balanced against unbalanced plans, where the target's class proportions differ from the sources'.
 
     python benchmarks/unbalanced.py --out out/unbalanced
-    python benchmarks/unbalanced.py --out out/unbalanced --sets gas*,surf --seeds 3
+    python benchmarks/unbalanced.py --out out/unbalanced-common --scale sources
+    python benchmarks/unbalanced.py --out out/unbalanced --sets "gas*,surf" --seeds 1
 
 GMM-WBT and GMM-DaDiL decide by MAP, with balanced exact plans and with the unbalanced plans of
 `PLANS`. Logistic regression on the common scale is the reference. Targets are taken as they are
 ("natural") and with 90:10 and 50:50 rows of their two largest classes. The first and the last
-domain of each set are targets. Each cell (set, target, seed) is one JSON file, so an interrupted
-run can be resumed.
+domain of each set are targets. `--scale sources` standardizes all domains with the sources, as for
+the reference; by default each domain has its own scale (unless a source lacks a class). Each cell
+(set, target, seed) is one JSON file, so an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/unbalanced"))
     parser.add_argument("--sets", default=",".join(CHOSEN))
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--scale", choices=("auto", "sources"), default="auto")
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=150, help="Per domain, at most.")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -53,27 +56,30 @@ def main() -> None:
             for seed in range(arguments.seeds):
                 path = arguments.out / f"{name.rstrip('*')}-{target}-{seed}.json"
                 if not path.exists():
-                    cell = run_cell(name, target, arguments.rows, seed)
+                    cell = run_cell(name, target, seed, arguments)
                     write_atomically(path, json.dumps(cell).encode())
                 cells.append(json.loads(path.read_text()))
     print_tables(cells)
 
 
-def run_cell(name: str, target: int, rows: int, seed: int) -> dict[str, object]:
+def run_cell(name: str, target: int, seed: int, arguments: argparse.Namespace) -> dict[str, object]:
     """Accuracies of all methods on the target as it is and on parts of it."""
     start = time.process_time()
-    X, y, ids = load(name, target, rows, seed)
+    X, y, ids = load(name, target, arguments.rows, seed)
     source, goal = np.flatnonzero(ids >= 0), np.flatnonzero(ids < 0)
     cell: dict[str, object] = {"set": name, "target": target, "seed": seed}
     for kind, kept in variants(y[goal], seed).items():
         index = np.concatenate([source, goal[kept]])
-        cell[kind] = {"n": len(kept), **accuracies(X[index], y[index], ids[index], seed)}
+        scores = accuracies(X[index], y[index], ids[index], seed, arguments.scale)
+        cell[kind] = {"n": len(kept), **scores}
     cell["seconds"] = time.process_time() - start
     print(name, target, seed, f"{cell['seconds']:.0f} s", flush=True)
     return cell
 
 
-def accuracies(X: np.ndarray, y: np.ndarray, ids: np.ndarray, seed: int) -> dict[str, float]:
+def accuracies(
+    X: np.ndarray, y: np.ndarray, ids: np.ndarray, seed: int, scale: str
+) -> dict[str, float]:
     """Share of correct predictions on the target, by method and plan."""
     source, goal = ids >= 0, ids < 0
     scaled = standardization(X[source])(X)
@@ -81,7 +87,8 @@ def accuracies(X: np.ndarray, y: np.ndarray, ids: np.ndarray, seed: int) -> dict
     scores = {REFERENCE: float(np.mean(model.predict(scaled[goal]) == y[goal]))}
     for method in METHODS:
         for plan, options in PLANS.items():
-            model = getattr(mixda, method)(classifier="map", random_state=seed, **options)
+            options = {**options, "classifier": "map", "scale": scale, "random_state": seed}
+            model = getattr(mixda, method)(**options)
             predicted = model.fit(X, y, sample_domain=ids).predict(X[goal])
             scores[f"{method}, {plan}"] = float(np.mean(predicted == y[goal]))
     return scores

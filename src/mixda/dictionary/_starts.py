@@ -82,8 +82,8 @@ def start_from_sources(engine: Engine, sources: Sequence[Mixture]) -> State:
     """
     C, K = engine.n_atoms, engine.n_components
     complete = _with_all_classes(sources)
-    lacks = _lacking_classes(sources).any(axis=1).tolist()
-    origins = [q for q, lacks_any in zip(sources, lacks, strict=True) if not lacks_any]
+    lacking = _lacking_classes(sources)
+    origins = [q for q, lacks in zip(sources, lacking, strict=True) if not lacks.any()]
     common = barycenter(
         complete,
         n_components=K,
