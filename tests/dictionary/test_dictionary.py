@@ -455,6 +455,48 @@ def test_source_without_a_class(toy):
     assert np.mean(d.target.predict(X[-1]) == y[-1]) > 0.97
 
 
+def _translated(shift, classes=(0, 1, 2)):
+    """Three corners of a square of side 10, each with two components of its class, shifted."""
+    corners = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    means = np.vstack([corners[c] + np.array([[0.0, 0.0], [0.0, 1.0]]) for c in classes]) + shift
+    labels, K = np.eye(3)[np.repeat(classes, 2)], len(means)
+    return Mixture(np.full(K, 1 / K), means, np.full((K, 2), 0.5), labels, [0, 1, 2])
+
+
+@pytest.mark.parametrize("optimizer", ["block", "adam", "gradient"])
+@pytest.mark.parametrize(
+    "present",
+    [
+        [(0, 1), (0, 1, 2), (0, 1, 2), (0, 1, 2)],
+        [(0, 1), (0, 1), (0, 1), (0, 1, 2)],
+        [(1, 2), (0, 2), (0, 1), (0, 1, 2)],
+        [(0, 1), (1, 2)],
+    ],
+    ids=["one lacks a class", "most lack it", "each lacks another", "all lack one"],
+)
+def test_missing_class_keeps_its_labels(optimizer, present):
+    # all domains are translations of each other, so atoms may be translations too, each class with
+    # a third of the components; a source that lacks a class is then fitted without a loss
+    shifts = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [0.0, 2.0]])
+    sources = [_translated(shift, own) for shift, own in zip(shifts, present, strict=False)]
+    target = _translated([3.0, 2.0])
+    unlabeled = replace(target, labels=None, classes=None)
+    d = learn_dictionary(sources, unlabeled, optimizer=optimizer, tol=-np.inf)
+    for mixture in (*d.atoms, d.target):
+        assert np.allclose(mixture.weights @ mixture.labels, 1 / 3, atol=0.01)
+    assert np.array_equal(d.target.predict(target.means), np.repeat([0, 1, 2], 2))
+    # the minimum is zero; block and Adam reach 1e-3 of the start, plain gradients are slower
+    assert d.history.loss[-1] < (0.1 if optimizer == "gradient" else 1e-3) * d.history.loss[0]
+
+
+def test_class_of_no_source(toy):
+    sources, target, *_ = toy[0]
+    wider = [replace(p, labels=np.eye(3)[p.labels.argmax(1)], classes=[0, 1, 2]) for p in sources]
+    d, expected = learn_dictionary(wider, target), learn_dictionary(sources, target)
+    assert np.allclose(d.target.labels[:, :2], expected.target.labels)
+    assert np.allclose(d.coordinates, expected.coordinates)
+
+
 @pytest.mark.parametrize("unit", [2.0**-33, 2.0**-23, 2.0**17])  # no rounding, so no new ties
 def test_unit_invariance(toy, unit):
     sources, target, *_ = toy[0]

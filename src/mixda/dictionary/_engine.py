@@ -38,6 +38,7 @@ _SPARSE_COST = 12  # time per multiplication of a sparse matrix, relative to a d
 _STRIP = 8  # rows transposed at once
 _MIN_ATOM_SHARE = 1e-12  # keeps the weights of an atom that no domain uses where they are
 _MIN_COMPONENT_WEIGHT = 1e-3  # relative to uniform weights
+_MIN_PRESENT = 0.5  # share of a domain's classes in a label, relative to the largest such share
 
 
 class Engine:
@@ -224,13 +225,16 @@ class Engine:
     def _component_weights(self, l: int, state: State, columns: Codes) -> Array:
         """Weights of a reconstruction: those of the atoms, averaged like the components.
 
-        A domain that lacks classes is compared only with the components of the classes it has.
+        A domain that lacks classes is compared only with the components of the classes it has. The
+        others get no mass at all: however small a mass is, it pulls the component toward another
+        class, which increases the mass. Adam would follow it at full speed.
         """
         lam = state.coordinates[l]
         weights: Array = state.weights.ravel()[columns] @ lam
         mask = self.present_classes[l]
         if mask is not None:
             proportion = (state.labels @ mask)[columns] @ lam  # of the classes that it has
+            proportion[proportion < _MIN_PRESENT * proportion.max()] = 0.0
             if (weights * proportion).sum() > 0:
                 weights = weights * proportion
         normalized: Array = weights / weights.sum()

@@ -32,7 +32,12 @@ from mixda.dictionary._checkpoint import Checkpoint, Snapshot, Updated
 from mixda.dictionary._dictionary import Dictionary, History, Record
 from mixda.dictionary._engine import Engine
 from mixda.dictionary._optimizers import Adam, Block, Optimizer, ProjectedGradient
-from mixda.dictionary._starts import start_at_random, start_from_dictionary, start_from_sources
+from mixda.dictionary._starts import (
+    default_size,
+    start_at_random,
+    start_from_dictionary,
+    start_from_sources,
+)
 from mixda.dictionary._state import Aligned, AtomProducts, Evaluation, State
 from mixda.mixture import Mixture
 from mixda.transport import Beta, align_labels, check_same_features, features
@@ -88,7 +93,8 @@ def learn_dictionary(
         Number of atoms C. Use fewer atoms than domains, so that the target has to share atoms with
         the sources: labels reach it only through shared atoms.
     n_components : int, optional
-        Components K of every atom; by default the largest number among the sources.
+        Components K of every atom; by default the largest number among the sources. If a source
+        lacks a class, at least the sum over the classes of the largest number among the sources.
     beta : float, "auto" or "max"
         Weight of the labels. "auto" is the largest feature cost between components of any two
         domains, a constant. "max" is recomputed for every plan, as in the authors' code.
@@ -151,6 +157,8 @@ def learn_dictionary(
     -----
     A source that lacks a class is compared only with the components of its reconstruction that
     belong to its own classes. Otherwise its mass would be sent to components of the missing class.
+    With ``init="sources"``, the components of the missing class start where they are in the other
+    sources. With ``init="random"``, atoms that only such sources use may not learn the class.
 
     References
     ----------
@@ -171,7 +179,7 @@ def learn_dictionary(
     sources = list(sources)
     names = _check_domains(sources, target)
     n_iter, tol = check_positive_int(n_iter, "n_iter"), check_tol(tol)
-    K = max(q.n_components for q in sources) if n_components is None else n_components
+    K = default_size(sources) if n_components is None else n_components
     K, C = check_positive_int(K, "n_components"), check_positive_int(n_atoms, "n_atoms")
     check_choice(component_weights, "component_weights", ("fixed", "learned"))
     if check_choice(precision, "precision", ("auto", "float64", "float32")) == "auto":

@@ -223,7 +223,8 @@ class GMMDaDiL(MixtureClassifier):
     n_atoms : int
         Number of atoms of the dictionary.
     atom_components : int, optional
-        Components of each atom. Default: as many as the largest source mixture has.
+        Components of each atom. Default: as many as the largest source mixture has, or more if a
+        source lacks a class; see `mixda.learn_dictionary`.
     beta, optimizer, learning_rate, damping, n_iter, tol, init, component_weights, precision
         As in `mixda.learn_dictionary`.
     target_fit : float or "auto"
