@@ -32,7 +32,7 @@ _DISTANCE = 0.3  # of the estimate to the left-out accuracy, that counts as one
 _FOLD_SPREAD = 0.5  # of the standard deviation between left-out sources
 _SHARE_DIFFERENCE = 0.25  # of the difference of class shares
 _FULL_SKILL = 0.2  # of the entropy explained, from which on ATC has its full weight
-_ATC_WEIGHT = 0.5
+_ATC_WEIGHT = 0.75
 _LABELED_ROWS = 30  # that the estimate counts for beside labeled target rows
 
 

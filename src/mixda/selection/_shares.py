@@ -3,8 +3,8 @@
 A view that standardizes each domain by itself takes other class shares for a shift, and moving
 components onto a target of other shares carries the surplus of one class into another. The common
 scale does not suffer from this. Where the target's class shares clearly differ from those of the
-sources, ordinary classifiers on the common scale decide alone, and left-out sources are weighted to
-the shares that the target seems to have.
+sources, ordinary classifiers on the common scale decide alone, with log-odds shifted toward the
+shares that the target seems to have.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ COMMITTEE, COMMON_ONLY = "committee", "common scale"
 
 _MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
 _SHARE_POWER = 0.5  # of re-estimated class shares, which are uncertain
-_MIN_GAIN = 0.03  # of accuracy, by which re-estimated class shares must help
 
 
 @dataclass(frozen=True)
@@ -120,15 +119,17 @@ def decide(
     else:
         shares, believed = given_shares(answers, ranges, usual)
         difference = total_variation(shares, usual)
-    if not believed or _accuracy(own) < judged.accuracy - _MAX_LOSS:
+    own_logs = left_out_logs(own)
+    if not believed or calibrate(own, own_logs).accuracy < judged.accuracy - _MAX_LOSS:
         return verdict
-    matched = [match_shares(fold, shares) for fold in own]
-    chosen = fit_weights([*matched, *(fold.take(common) for fold in labeled)])
-    own_judged, reestimate = _judge_common(matched, usual)
+    chosen = fit_weights([*own, *(fold.take(common) for fold in labeled)])
+    own_judged = calibrate([match_shares(fold, shares) for fold in own], own_logs)
     log_odds = None
-    if reestimate and ranges is None:
-        answers = temper(combine(chosen, logs[common]), own_judged.power)
-        log_odds = _SHARE_POWER * np.log(estimate_shares(answers, usual) / smooth_shares(usual))
+    if ranges is None:
+        log_odds = _shift(temper(combine(chosen, logs[common]), own_judged.power), usual)
+        parts = zip(own_judged.logs, own_judged.rows, strict=True)
+        adjusted = [reweight(part, _shift(part, usual, rows)) for part, rows in parts]
+        own_judged = replace(own_judged, logs=adjusted)
     weights = np.zeros(len(members))
     weights[common] = chosen
     return replace(
@@ -141,26 +142,11 @@ def decide(
     )
 
 
-def _accuracy(folds: Sequence[Fold]) -> float:
-    return calibrate(folds, left_out_logs(folds)).accuracy
-
-
-def _judge_common(folds: Sequence[Fold], usual: Array) -> tuple[LeftOut, bool]:
-    """Judge the common scale on folds of the target's shares, with and without re-estimation.
-
-    On each fold, class shares are estimated as on the target, and kept if that helps on average.
-    """
-    plain = calibrate(folds, left_out_logs(folds))
-    adjusted = [
-        reweight(
-            logs,
-            _SHARE_POWER * np.log(estimate_shares(logs, usual, fold.rows) / smooth_shares(usual)),
-        )
-        for logs, fold in zip(plain.logs, folds, strict=True)
-    ]
-    other = replace(plain, logs=adjusted)
-    helps = other.accuracy > plain.accuracy + _MIN_GAIN
-    return (other, True) if helps else (plain, False)
+def _shift(logs: Array, usual: Array, rows: Array | None = None) -> Array:
+    """Return the shift of the log-odds toward the class shares that the rows seem to have."""
+    shares = estimate_shares(logs, usual, rows)
+    shift: Array = _SHARE_POWER * np.log(shares / smooth_shares(usual))
+    return shift
 
 
 def decide_without_trials(

@@ -79,9 +79,9 @@ class AutoMSDA(MultiSourceClassifier):
 
     If the committee sees class shares in the target that differ more than those it sees in any
     left-out source, ordinary classifiers on the common scale decide alone: own scales and transport
-    would take other shares for a shift. Left-out sources are then weighted to the shares that the
-    target seems to have, and the shares are re-estimated if that helps there. With a single source
-    nothing can be left out; all members then have the same weight, and no accuracy is estimated.
+    would take other shares for a shift. Their log-odds are then shifted halfway to the estimated
+    shares. With a single source nothing can be left out; all members then have the same weight,
+    and no accuracy is estimated.
 
     Parameters
     ----------
