@@ -5,8 +5,9 @@
 
 No target label is read before scoring. Every method gets the same rows (at most --rows per domain,
 drawn with the seed) and the same features. Each cell (set, target, seed) is one JSON file, written
-when it is done, so an interrupted run can be resumed. Where the same objects occur in every domain
-(music, sugarcane), one half of the objects teaches and the other half is the target.
+when it is done, and AutoMSDA keeps its trials in a folder beside it, so an interrupted run can be
+resumed. Delete the output folder after changes of the code. Where the same objects occur in every
+domain (music, sugarcane), one half of the objects teaches and the other half is the target.
 
 DEVELOPMENT and CONFIRMATION were named before the first experiment with the committee. Constants of
 `mixda.selection` were chosen on DEVELOPMENT. Results of the previous version on CONFIRMATION were
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -139,7 +139,7 @@ def run_cell(path: Path, name: str, target: int, seed: int, rows: int) -> None:
     X, y, ids = load(name, target, rows, seed)
     source, goal = ids >= 0, ids < 0
     cell = {"set": name, "target": target, "seed": seed}
-    folder = tempfile.mkdtemp()
+    folder = path.with_suffix(".trials")
     for label, keep in variants(y[goal], seed).items():
         index = np.concatenate([np.flatnonzero(source), np.flatnonzero(goal)[keep]])
         cell[label] = judge(X[index], y[index], ids[index], seed, folder, full=label == "natural")

@@ -8,7 +8,8 @@ import joblib
 import numpy as np
 import pytest
 
-from mixda.datasets import generate_tep, load_tep, tep_simulation
+from mixda._core.errors import MixdaError
+from mixda.datasets import generate_tep, join_tep, load_tep, tep_simulation
 from mixda.datasets.tep import FILE
 
 
@@ -242,3 +243,29 @@ def test_a_file_from_elsewhere_is_never_overwritten(small):
     with pytest.raises(ValueError, match="generate_tep did not"):
         generate_tep(path, n_runs=1, modes=[1], faults=[0], hours=0.1, burn_in=0)
     assert path.read_bytes() == before
+
+
+def test_joined_files(tmp_path):
+    """The original units come back, and runs are numbered on."""
+    rng = np.random.default_rng(0)
+    raw, files = [], []
+    for k, (n, offset) in enumerate(((4, 0.0), (6, 20.0))):
+        X = (offset + rng.normal(size=(n, 5, 3))).astype(np.float32)
+        X[:, :, 2] = 7.0  # constant
+        y, run = np.tile([0, 6], n // 2), np.repeat(np.arange(n // 2), 2)
+        arrays = {"y": y, "d": np.zeros(n), "run": run, "idv_magnitude": np.ones(n)}
+        files.append(tmp_path / f"{k}.npz")
+        tep_simulation._write_runs(files[k], X, doms=np.array(["mode1"]), **arrays)
+        raw.append(X)
+    path = join_tep(tmp_path / "new" / FILE, files)
+    with np.load(path) as file:
+        joined = file["X"] * file["sd"] + file["mu"]
+        assert file["run"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert file["sd"][2] == 1.0
+    np.testing.assert_allclose(joined, np.concatenate(raw), atol=0.02)  # X is float16
+    assert load_tep(path=path).class_names == ("normal", "IDV 6")
+    tep_simulation._write_runs(files[1], raw[1], doms=np.array(["mode2"]), **arrays)
+    with pytest.raises(MixdaError, match="same modes"):
+        join_tep(path, files)
+    with pytest.raises(MixdaError, match="files"):
+        join_tep(path, [])

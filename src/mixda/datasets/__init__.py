@@ -18,7 +18,7 @@ from mixda.datasets.published import (
     load_published,
 )
 from mixda.datasets.tep import load_tep
-from mixda.datasets.tep_simulation import generate_tep
+from mixda.datasets.tep_simulation import generate_tep, join_tep
 from mixda.datasets.toy import make_shifted_toy, make_toy
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "DomainTask",
     "Scanner",
     "generate_tep",
+    "join_tep",
     "load_cstr",
     "load_cwru",
     "load_digit_scanners",

@@ -29,6 +29,8 @@ MAX_ATTEMPTS = 5
 FIRST_MAGNITUDE = {0: 0.0, 6: MAGNITUDE_FACTOR}  # IDV 6 stops the A feed, which trips the plant
 _FRACTIONAL_MAGNITUDES = 0x8F  # tep-studio's default 0x0F rounds magnitudes to 0 or 1
 
+_DTYPES = {"y": np.int8, "d": np.int8, "run": np.int32, "idv_magnitude": np.float16}
+
 Series = NDArray[np.float32]
 
 
@@ -147,6 +149,54 @@ def generate_tep(
     return path
 
 
+def join_tep(path: str | Path, files: Sequence[str | Path]) -> Path:
+    """Join files of Tennessee Eastman runs into one, standardized over all of them.
+
+    Parameters
+    ----------
+    path : str or Path
+        The npz file to write, in the layout of ``tep_modes_sim.npz``.
+    files : sequence of str or Path
+        Files of this layout with the same modes and the same number of steps, for instance
+        ``tep_modes_sim.npz`` and a file of `generate_tep`. Runs of later files are numbered on
+        from those of earlier ones.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Examples
+    --------
+    >>> from mixda.datasets import generate_tep, join_tep
+    >>> generate_tep("more.npz", n_runs=11, n_jobs=-1)  # doctest: +SKIP
+    >>> join_tep("tep20/tep_modes_sim.npz", ["tep_modes_sim.npz", "more.npz"])  # doctest: +SKIP
+    """
+    path = Path(path).expanduser()
+    names = ("X", "mu", "sd", "y", "d", "run", "idv_magnitude", "doms")
+    parts = [read_arrays(Path(file).expanduser(), names) for file in files]
+    if not parts:
+        raise MixdaError("files must name at least one file, got none.")
+    for file, part in zip(files, parts, strict=True):
+        same = part["X"].shape[1:] == parts[0]["X"].shape[1:]
+        if not same or part["doms"].tolist() != parts[0]["doms"].tolist():
+            raise MixdaError(
+                f"files must have the same modes, steps and variables, but {file} differs from "
+                f"{files[0]}."
+            )
+    first = np.cumsum([0, *(part["run"].max() + 1 for part in parts[:-1])])
+    for start, part in zip(first, parts, strict=True):
+        part["X"] = part["X"].astype(np.float32) * part["sd"] + part["mu"]
+        part["run"] = part["run"] + start
+    joined = {
+        name: np.concatenate([part[name] for part in parts])
+        for name in ("X", "y", "d", "run", "idv_magnitude")
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_runs(path, joined.pop("X"), doms=parts[0]["doms"], **joined)
+    return path
+
+
 class _Branch(NamedTuple):
     """The runs of one mode that share a burn-in, and their files."""
 
@@ -252,6 +302,19 @@ def _collect(path: Path, modes: tuple[int, ...], branches: list[_Branch], before
     if n_before := round(before * SAMPLES_PER_HOUR):
         pasts = np.array([_read_cell(branch.past)["series"][-n_before:] for branch in branches])
         X = np.concatenate([pasts.repeat(len(faults), axis=0), X], axis=1)
+    _write_runs(
+        path,
+        X,
+        y=np.tile(faults, len(branches)),
+        d=np.repeat([modes.index(b.mode) for b in branches], len(faults)),
+        run=np.repeat([b.run for b in branches], len(faults)),
+        idv_magnitude=np.array([cell["magnitude"] for cell in cells]),
+        doms=np.array([f"mode{mode}" for mode in modes]),
+    )
+
+
+def _write_runs(path: Path, X: Series, **arrays: NDArray[Any]) -> None:
+    """Standardize series (n, steps, variables) over all runs, and write them for `load_tep`."""
     mu = X.mean(axis=(0, 1), dtype=np.float64)
     sd = X.std(axis=(0, 1), dtype=np.float64)
     constant = ~(X - X[0, 0]).any(axis=(0, 1))
@@ -262,11 +325,7 @@ def _collect(path: Path, modes: tuple[int, ...], branches: list[_Branch], before
         X=((X - mu) / sd).astype(np.float16),
         mu=mu.astype(np.float32),
         sd=sd.astype(np.float32),
-        y=np.tile(faults, len(branches)).astype(np.int8),
-        d=np.repeat([modes.index(b.mode) for b in branches], len(faults)).astype(np.int8),
-        run=np.repeat([b.run for b in branches], len(faults)).astype(np.int32),
-        idv_magnitude=np.array([cell["magnitude"] for cell in cells]).astype(np.float16),
-        doms=np.array([f"mode{mode}" for mode in modes]),
+        **{name: values.astype(_DTYPES.get(name, values.dtype)) for name, values in arrays.items()},
     )
     write_atomically(path, buffer.getvalue())
 
