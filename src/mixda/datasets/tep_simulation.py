@@ -319,14 +319,10 @@ def _write_runs(path: Path, X: Series, **arrays: NDArray[Any]) -> None:
     sd = X.std(axis=(0, 1), dtype=np.float64)
     constant = ~(X - X[0, 0]).any(axis=(0, 1))
     mu[constant], sd[constant] = X[0, 0, constant], 1.0
+    Z = ((X - mu) / sd).astype(np.float16)
+    cast: Any = {name: a.astype(_DTYPES.get(name, a.dtype)) for name, a in arrays.items()}
     buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        X=((X - mu) / sd).astype(np.float16),
-        mu=mu.astype(np.float32),
-        sd=sd.astype(np.float32),
-        **{name: values.astype(_DTYPES.get(name, values.dtype)) for name, values in arrays.items()},
-    )
+    np.savez_compressed(buffer, X=Z, mu=mu.astype(np.float32), sd=sd.astype(np.float32), **cast)
     write_atomically(path, buffer.getvalue())
 
 
