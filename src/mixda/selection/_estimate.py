@@ -25,14 +25,14 @@ from mixda._core.validation import Array
 from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._shares import smooth_shares
 
-_SPREAD = 0.17  # of the error, in units of the standard deviation of one answer
+_SPREAD = 0.12  # of the error, in units of the standard deviation of one answer
 _ALWAYS = 0.01  # added to p (1 - p), so that no estimate is without doubt
-_DISAGREEMENT = 0.5  # of AC and ATC, that counts as a standard deviation
-_DISTANCE = 0.3  # of the estimate to the left-out accuracy, that counts as one
-_FOLD_SPREAD = 0.5  # of the standard deviation between left-out sources
+_DISAGREEMENT = 0.35  # of AC and ATC, that counts as a standard deviation
+_DISTANCE = 0.2  # of the estimate to the left-out accuracy, that counts as one
+_FOLD_SPREAD = 0.35  # of the standard deviation between left-out sources
 _SHARE_DIFFERENCE = 0.25  # of the difference of class shares
 _FULL_SKILL = 0.2  # of the entropy explained, from which on ATC has its full weight
-_ATC_WEIGHT = 0.75
+_ATC_WEIGHT = 0.5
 _LABELED_ROWS = 30  # that the estimate counts for beside labeled target rows
 
 
@@ -143,8 +143,8 @@ def estimate_accuracy(
     r"""Estimate the accuracy on a target from its calibrated log-probabilities.
 
     .. math:: \hat p = (1 - w) \, \mathrm{AC} + w \, \mathrm{ATC}, \qquad
-              \operatorname{var} = c^2 (p(1-p) + e) + (\tfrac12 (\mathrm{AC} - \mathrm{ATC}))^2
-              + (0.3 \, (\bar p - \hat p))^2 + (\tfrac12 s)^2 + (\tfrac14 \delta)^2
+              \operatorname{var} = c^2 (p(1-p) + e) + (0.35 \, (\mathrm{AC} - \mathrm{ATC}))^2
+              + (0.2 \, (\bar p - \hat p))^2 + (0.35 \, s)^2 + (\tfrac14 \delta)^2
               + \frac{p(1-p) + e}{n}
 
     where :math:`\bar p` and :math:`s` are mean and standard deviation of the accuracies on
