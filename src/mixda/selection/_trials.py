@@ -95,7 +95,9 @@ def fit_members(
 
 def _fit(member: Member, problem: Problem, domain: int, sources: Sequence[int]) -> Fitted | None:
     try:
-        fitted = member.fit(problem.sample(member, domain, sources), problem.seed)
+        with warnings.catch_warnings():  # again, because this may be a process of a cluster
+            warnings.simplefilter("ignore")
+            fitted = member.fit(problem.sample(member, domain, sources), problem.seed)
     except (ValueError, np.linalg.LinAlgError):  # too few or constant samples for this member
         return None
     return fitted.with_classes(problem.class_order)
