@@ -162,7 +162,7 @@ class MixtureClassifier(MultiSourceClassifier):
         self._sizes = [count_samples(p) for p in (*sources, target)]
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
-        encoder = None if _is(self.encoder, "auto") else self.encoder
+        encoder = None if is_word(self.encoder, "auto") else self.encoder
         complete = all((p.class_proportions > 0).all() for p in sources)
         self.encoder_ = DomainEncoder(self._resolved_scale(complete), encoder, self._seed)
         target = replace(target, labels=None, classes=None)
@@ -213,7 +213,7 @@ class MixtureClassifier(MultiSourceClassifier):
             unit = feature_units(spread, np.nanmax(np.abs(X), axis=0), "auto")
         Z = (X - center) / unit
         floor = self._resolve_floor([np.nanvar(Z, axis=0)], float(np.nanmax(np.abs(Z))))
-        if scaled and not _is(self.min_std, "auto"):
+        if scaled and not is_word(self.min_std, "auto"):
             floor = np.asarray(self.min_std) * spread / unit  # it counts standard deviations
         rng = check_random_state(self.random_state)
         if y is None:
@@ -299,7 +299,7 @@ class MixtureClassifier(MultiSourceClassifier):
         return np.random.default_rng([self._seed, 3])
 
     def _resolve_floor(self, variances: list[Array], largest: float) -> Any:
-        return std_floor(variances, largest) if _is(self.min_std, "auto") else self.min_std
+        return std_floor(variances, largest) if is_word(self.min_std, "auto") else self.min_std
 
     def _fit_source(
         self, source: Source, rng: np.random.Generator, weight: Array | None
@@ -376,7 +376,7 @@ class MixtureClassifier(MultiSourceClassifier):
         """Return a parameter; "auto" is the choice of the preset."""
         preset = check_choice(self.preset, "preset", tuple(PRESETS))
         value = getattr(self, name)
-        return PRESETS[preset][name] if _is(value, "auto") else value
+        return PRESETS[preset][name] if is_word(value, "auto") else value
 
     def _space(self, codes: Codes, ids: Ids) -> tuple[str | None, Any]:
         pairs = np.unique(np.column_stack([ids, codes]), axis=0)
@@ -390,12 +390,12 @@ class MixtureClassifier(MultiSourceClassifier):
         classes that are missing.
         """
         scale: str | None = self._chosen("scale")
-        return "sources" if _is(self.scale, "auto") and scale and not complete else scale
+        return "sources" if is_word(self.scale, "auto") and scale and not complete else scale
 
     def _em_start(self) -> dict[str, Any]:
         """Return the options of `fit_mixture` that say where EM starts."""
         n_init = self._chosen("n_init")
-        return {"init": "systematic"} if _is(n_init, "auto") else {"n_init": n_init}
+        return {"init": "systematic"} if is_word(n_init, "auto") else {"n_init": n_init}
 
     def _settings(self) -> dict[str, Any]:
         settings = super()._settings()
@@ -416,10 +416,10 @@ class MixtureClassifier(MultiSourceClassifier):
         return self._is_map() and self._chosen("encoder") is None
 
     def _is_map(self) -> bool:
-        return _is(self._chosen("classifier"), "map")
+        return is_word(self._chosen("classifier"), "map")
 
     def _is_product(self) -> bool:
-        return _is(self._chosen("classifier"), "product")
+        return is_word(self._chosen("classifier"), "product")
 
     def _adapt(self, sources: list[Mixture], target: Mixture, rng: np.random.Generator) -> Mixture:
         raise NotImplementedError
@@ -496,7 +496,8 @@ def _variance(Z: Array, weight: Array | None) -> Array:
     return np.asarray((observed * np.nan_to_num(Z - mean) ** 2).sum(axis=0) / total)
 
 
-def _is(value: Any, word: str) -> bool:
+def is_word(value: Any, word: str) -> bool:
+    """Return whether a value is this string; an array never is."""
     return isinstance(value, str) and value == word
 
 
