@@ -97,3 +97,28 @@ def test_trees_follow_their_definition():
     rows = np.random.default_rng(0).permutation(X.astype(np.float32))
     rows[::7, 1] = np.nan  # goes to the left, because no comparison holds
     np.testing.assert_allclose(trees(rows), [walk(trees, row) for row in rows], atol=1e-12)
+
+
+def test_forged_trees_are_refused_or_followed():
+    """Compiled code walks down the trees of a file, so no array may lead it out of them."""
+    X, y = DATA["three"]
+    trees = rule_of(ExtraTreesClassifier(3, max_leaf_nodes=6, random_state=0).fit(X, y), 3).steps[0]
+    sound = {name: np.array(getattr(trees, name), dtype=np.float64) for name in STUMP}
+    rng, rows = np.random.default_rng(0), X[::10].astype(np.float32)
+    n_followed = 0
+    for _ in range(500):
+        arrays = {name: array.copy() for name, array in sound.items()}
+        for name in rng.choice(list(STUMP), size=rng.integers(1, 3)):
+            values = arrays[name].reshape(-1)
+            place = rng.integers(len(values))
+            values[place] = rng.choice([values[place] + 1, values[place] - 1, 0, -1, 4, 33, 2**40])
+        whole = ("feature", "child", "roots")
+        arrays |= {name: arrays[name].astype(np.int64) for name in whole}
+        try:
+            forged = Trees(**arrays)
+            answers = forged(rows)
+        except MixdaError:
+            continue
+        np.testing.assert_allclose(answers, [walk(forged, row) for row in rows], atol=1e-12)
+        n_followed += 1
+    assert 50 < n_followed < 450
