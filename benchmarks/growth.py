@@ -157,18 +157,30 @@ def draw(results: dict[str, dict[str, list[dict[str, float]]]], path: Path) -> N
         2, len(names), figsize=size, sharex="col", sharey="row", layout="constrained", squeeze=False
     )
     for column, name in enumerate(names):
-        for command, by_name in results.items():
+        for k, (command, by_name) in enumerate(results.items()):
             if name in by_name:
                 for row, key in enumerate(("seconds", "megabytes")):
                     points = [point[key] for point in by_name[name]]
-                    axes[row, column].loglog(GRID[name], points, "o-", label=command)
+                    axes[row, column].loglog(GRID[name], points, f"C{k}o-", label=command)
         axes[1, column].set_xlabel(name)
         for ax in axes[:, column]:
             ax.grid(alpha=0.3)
+            ax.set_xticks(GRID[name], [_short(value) for value in GRID[name]])
+            ax.minorticks_off()
     axes[0, 0].set_ylabel("processor seconds")
     axes[1, 0].set_ylabel("peak MB")
-    axes[0, 0].legend()
+    axes[1, 0].set_yticks([250, 500, 1000, 2000], ["250", "500", "1000", "2000"])
+    lines, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     figure.savefig(path, dpi=110)
+
+
+def _short(value: int) -> str:
+    """Return 1,280,000 as 1.28M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return str(value)
 
 
 if __name__ == "__main__":
