@@ -471,3 +471,19 @@ def test_whitened_encoder(task):
     model = SourceOnly(encoder=PCA(whiten=True)).fit(X, y, sample_domain=ids)
     target = X[ids < 0]
     assert np.allclose(model.to_model().predict_proba(target), model.predict_proba(target))
+
+
+def test_early_stopping(task):
+    """Learning stops at the first step after five that lowers the loss by less than 2 %."""
+    X, y, ids = task
+
+    def losses(**options):
+        model = GMMDaDiL(random_state=0, **options).fit(X, y, sample_domain=ids)
+        return np.asarray(model.dictionary_.history.loss)
+
+    early, whole = losses(), losses(n_iter=100, target_fit=0.0)
+    small = np.flatnonzero(whole[5:] > 0.98 * whole[4:-1])
+    assert len(early) == 6 + small[0] < len(whole)
+    np.testing.assert_array_equal(early, whole[: len(early)])
+    assert len(losses(preset="paper", target_fit=0.0)) > len(early)
+    assert len(losses(n_iter=2)) == 3

@@ -116,9 +116,9 @@ def learn_dictionary(
         is this multiple of their mean loss, and theirs no longer decreases as the atoms move. The
         labels of the target come from the sources alone. Atoms that follow its components further
         than the sources allow lose them. 0 turns the rule off and reconstructs the target as well
-        as possible. "auto" is 2 for
-        ``optimizer="block"`` with more atoms than sources, where the target may get an atom of its
-        own. Otherwise, and for a dictionary that is continued, it is 0.
+        as possible. "auto" is 2 for ``optimizer="block"`` with more atoms than sources, where the
+        target may get an atom of its own. Otherwise, and for a dictionary that is continued, it
+        is 0.
     init : {"sources", "random"} or Dictionary
         Start of the atoms. "sources": the components of the sources, aligned by their barycenter;
         with fewer atoms than sources, every atom starts at a group of sources. "random": as in the

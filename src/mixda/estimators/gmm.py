@@ -235,8 +235,8 @@ class GMMDaDiL(MixtureClassifier):
     n_iter : int or "auto"
         Most iterations of the dictionary. "auto" is 100, but if ``preset="default"`` and the block
         optimizer starts from the sources, learning stops early: after at least 5 iterations, at the
-        first that lowers the loss by less than 2 %. The loss goes on falling, but so does the
-        accuracy on most targets.
+        first that lowers the loss by less than 2 %. The loss would go on falling, but on average
+        over real datasets the accuracy falls with it.
     target_fit : float or "auto"
         How well the target is reconstructed, relative to the sources, when learning stops. "auto"
         is that of `mixda.learn_dictionary`, or 0 if learning stops early.
