@@ -122,12 +122,9 @@ def load(name: str, target: int, rows: int, seed: int) -> tuple[np.ndarray, ...]
     return np.asarray(data.X[index], dtype=float), np.asarray(data.y)[index], ids
 
 
-def skewed(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Rows of the two largest classes in the given proportion."""
-    classes, counts = np.unique(y, return_counts=True)
-    first, second = (
-        np.flatnonzero(y == c) for c in classes[np.argsort(-counts, kind="stable")[:2]]
-    )
+def skewed(y: np.ndarray, classes: np.ndarray, share: float, rng: np.random.Generator):
+    """Rows of two classes in the given proportion."""
+    first, second = (np.flatnonzero(y == c) for c in classes)
     n = int(min(len(first) / share, len(second) / (1.0 - share)))
     n_first = max(1, round(n * share))
     rows = [rng.choice(first, n_first, False), rng.choice(second, max(1, n - n_first), False)]
@@ -148,13 +145,19 @@ def run_cell(path: Path, name: str, target: int, seed: int, rows: int) -> None:
     write_atomically(path, json.dumps(cell).encode())
 
 
-def variants(y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+def variants(y: np.ndarray, largest: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """Rows of a target as it is, and of its two largest classes in other proportions."""
     rng = np.random.default_rng([seed, 3])
     return {
         "natural": np.arange(len(y)),
-        "90:10": skewed(y, 0.9, rng),
-        "50:50": skewed(y, 0.5, rng),
+        "90:10": skewed(y, largest, 0.9, rng),
+        "50:50": skewed(y, largest, 0.5, rng),
     }
+
+
+def two_largest(y: np.ndarray) -> np.ndarray:
+    classes, counts = np.unique(y, return_counts=True)
+    return classes[np.argsort(-counts, kind="stable")[:2]]
 
 
 def judge(X, y, ids, seed, folder, full) -> dict:
