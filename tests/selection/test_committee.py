@@ -186,6 +186,15 @@ def test_given_shares_are_met():
     assert shares[1] <= 0.1 + 1e-3
 
 
+def test_given_shares_are_met_by_sure_answers():
+    rng = np.random.default_rng(0)  # half of each class, almost all rows surer than 1e-10
+    margin = np.where(np.arange(400) < 200, 1.0, -1.0) * rng.uniform(5.0, 60.0, 400)
+    logs = log_softmax(np.column_stack([margin, np.zeros(400)]), axis=1)
+    given = np.array([0.8, 0.2])
+    shares = np.exp(reweight(logs, fit_log_odds(logs, (given, given)))).mean(axis=0)
+    np.testing.assert_allclose(shares, given, atol=0.01)
+
+
 @pytest.mark.parametrize(
     ("shares", "words"),
     [
