@@ -4,10 +4,13 @@
     python benchmarks/selection.py --out out/selection --sets gas,surf --seeds 5
 
 No target label is read before scoring. Every method gets the same rows (at most --rows per domain,
-drawn with the seed) and the same features. Each cell (set, target, seed) is one JSON file, written
-when it is done, and AutoMSDA keeps its trials in a folder beside it, so an interrupted run can be
-resumed. Delete the output folder after changes of the code. Where the same objects occur in every
+drawn with the seed) and the same features, and is scored on the same rows of the target: those it
+got and others of the same domain, at most SCORED in all. Where the same objects occur in every
 domain (music, sugarcane), one half of the objects teaches and the other half is the target.
+
+Each cell (set, target, seed) is one JSON file, written when it is done, and AutoMSDA keeps its
+trials in a folder beside it, so an interrupted run can be resumed. Delete the output folder after
+changes of the code.
 
 DEVELOPMENT and CONFIRMATION were named before the first experiment with the committee. Constants of
 `mixda.selection` were chosen on DEVELOPMENT. Results of the previous version on CONFIRMATION were
@@ -35,8 +38,10 @@ import mixda
 from mixda import datasets
 from mixda._core.atomic import write_atomically
 from mixda.estimators import standardization
+from mixda.rules import smooth_logs
 from mixda.selection._estimate import LeftOut
-from mixda.selection._pool import combine, fit_weights
+from mixda.selection._pool import SMOOTHING, combine, fit_weights
+from mixda.selection._trials import TARGET
 
 DEVELOPMENT = {
     "scanners": lambda: datasets.load_digit_scanners(random_state=0),
@@ -66,6 +71,8 @@ CONFIRMATION = {
 }
 SETS = {**DEVELOPMENT, **CONFIRMATION}
 MAX_TARGETS = 3  # of a set with more domains, evenly spread
+SCORED = 1500  # rows of a target, at most, that accuracies are measured on
+GIVEN, FURTHER = -1, -2  # ids of target rows that methods get and that they are only scored on
 N_LABELS = (0, 5, 10, 20, 50)
 COMMON, OWN = "common scale", "own scale"
 OURS = ("AutoMSDA", "GMMWBT", "GMMDaDiL")
@@ -96,14 +103,27 @@ class Judged(mixda.AutoMSDA):
         return self.fitted
 
     def _decide(self, members, folds, logs, sources, target, labeled, ranges):
-        self.evidence = (members, folds, logs, sources)
+        self.evidence = (members, folds, logs)
         self.target_rows = target
         self.verdict = super()._decide(members, folds, logs, sources, target, labeled, ranges)
         return self.verdict
 
+    def answers(self, X: np.ndarray) -> np.ndarray:
+        """Log-probabilities of all members, shape (n_members, n, n_classes)."""
+        sources = range(len(self.problem.codes))
+        silent = np.full((len(X), len(self.classes_)), 1.0 / len(self.classes_))
+        seen, logs = {}, []
+        for member, fitted in zip(self.evidence[0], self.fitted, strict=True):
+            view = (member.view, member.all_features)
+            if view not in seen:
+                seen[view] = self.problem.rule(member, TARGET, sources)(X)
+            proba = silent if fitted is None else fitted.rule()(seen[view])
+            logs.append(smooth_logs(proba, SMOOTHING))
+        return np.array(logs)
 
-def load(name: str, target: int, rows: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Rows of all domains, classes as integers, ids with the target negative."""
+
+def load(name: str, target: int, rows: int, seed: int, scored: int = 0) -> tuple[np.ndarray, ...]:
+    """Rows of all domains, classes, and ids: sources from 0, the target GIVEN or FURTHER."""
     data = SETS[name]()
     rng = np.random.default_rng([seed, 17])
     half = None
@@ -117,8 +137,13 @@ def load(name: str, target: int, rows: int, seed: int) -> tuple[np.ndarray, ...]
             own &= half if k == target else ~half
         index = np.flatnonzero(own)
         kept.append(rng.choice(index, min(rows, len(index)), replace=False))
-    index = np.sort(np.concatenate(kept))
-    ids = np.where(data.domain[index] == target, -1, data.domain[index])
+        if k == target:
+            further = np.setdiff1d(index, kept[-1])
+    n_further = int(np.clip(scored - len(kept[target]), 0, len(further)))
+    further = rng.choice(further, n_further, replace=False)
+    index = np.sort(np.concatenate([*kept, further]))
+    ids = np.where(data.domain[index] == target, GIVEN, data.domain[index])
+    ids[np.isin(index, further)] = FURTHER
     return np.asarray(data.X[index], dtype=float), np.asarray(data.y)[index], ids
 
 
@@ -133,13 +158,19 @@ def skewed(y: np.ndarray, classes: np.ndarray, share: float, rng: np.random.Gene
 
 def run_cell(path: Path, name: str, target: int, seed: int, rows: int) -> None:
     warnings.simplefilter("ignore")
-    X, y, ids = load(name, target, rows, seed)
-    source, goal = ids >= 0, ids < 0
+    X, y, ids = load(name, target, rows, seed, SCORED)
+    given, scored = np.flatnonzero(ids == GIVEN), np.flatnonzero(ids < 0)
     cell = {"set": name, "target": target, "seed": seed}
     folder = path.with_suffix(".trials")
-    for label, keep in variants(y[goal], seed).items():
-        index = np.concatenate([np.flatnonzero(source), np.flatnonzero(goal)[keep]])
-        cell[label] = judge(X[index], y[index], ids[index], seed, folder, full=label == "natural")
+    largest = two_largest(y[given])
+    to_score = variants(y[scored], largest, seed)
+    for label, keep in variants(y[given], largest, seed).items():
+        taught = np.concatenate([np.flatnonzero(ids >= 0), given[keep]])
+        rows_ = scored[to_score[label]]
+        full = label == "natural"
+        cell[label] = judge(
+            X[taught], y[taught], ids[taught], X[rows_], y[rows_], seed, folder, full
+        )
     if target == 0:
         cell["natural"]["labels"] = with_labels(X, y, ids, seed, folder)
     write_atomically(path, json.dumps(cell).encode())
@@ -160,29 +191,30 @@ def two_largest(y: np.ndarray) -> np.ndarray:
     return classes[np.argsort(-counts, kind="stable")[:2]]
 
 
-def judge(X, y, ids, seed, folder, full) -> dict:
+def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
     source, goal = ids >= 0, ids < 0
-    truth = y[goal]
     scores, balanced = {}, {}
 
     def note(name: str, predicted: np.ndarray) -> None:
         scores[name] = float(np.mean(predicted == truth))
         balanced[name] = float(balanced_accuracy_score(truth, predicted))
 
-    scaled = {COMMON: standardization(X[source])(X), OWN: np.empty_like(X)}
+    common, own = standardization(X[source]), np.empty_like(X)
     for k in np.unique(ids):
-        scaled[OWN][ids == k] = standardization(X[ids == k])(X[ids == k])
+        own[ids == k] = standardization(X[ids == k])(X[ids == k])
+    taught = {COMMON: common(X), OWN: own}
+    asked = {COMMON: common(X_scored), OWN: standardization(X[goal])(X_scored)}
     for name, (view, model) in rivals(len(np.unique(y[source])), seed).items():
         if full or name == "logistic, common":
-            fitted = model.fit(scaled[view][source], y[source])
-            note(name, fitted.predict(scaled[view][goal]))
+            fitted = model.fit(taught[view][source], y[source])
+            note(name, fitted.predict(asked[view]))
     if full:
         for kind in (mixda.GMMWBT, mixda.GMMDaDiL):
-            note(kind.__name__, kind(random_state=seed).fit(X, y, ids).predict(X[goal]))
+            note(kind.__name__, kind(random_state=seed).fit(X, y, ids).predict(X_scored))
     start = time.process_time()
     auto = Judged(random_state=seed, checkpoint=folder).fit(X, y, sample_domain=ids)
     seconds = time.process_time() - start
-    proba = auto.predict_proba(X[goal])
+    proba = auto.predict_proba(X_scored)
     note("AutoMSDA", auto.classes_[proba.argmax(axis=1)])
     trust = auto.trust_
     result = {
@@ -193,18 +225,17 @@ def judge(X, y, ids, seed, folder, full) -> dict:
         "trust": [trust.low, trust.accuracy, trust.high],
         "confidence": float(proba.max(axis=1).mean()),
         "n_target": int(goal.sum()),
+        "n_scored": len(truth),
     }
     if full:
-        result |= ablations(auto, X[goal], truth, seed)
+        result |= ablations(auto, X_scored, truth)
     return result
 
 
-def ablations(auto, X, truth, seed) -> dict:
-    """Pools with and without members, and with a few labels, from the same answers."""
-    members, named, logs, _ = auto.evidence
-    folds = list(named.values())
-    order = auto_rows(auto, X)
-    y = np.searchsorted(auto.classes_, truth)[order]
+def ablations(auto, X, truth) -> dict:
+    """Pools with and without some members, from the same answers."""
+    members, folds = auto.evidence[0], list(auto.evidence[1].values())
+    logs, y = auto.answers(X), np.searchsorted(auto.classes_, truth)
 
     def accuracy(weights, chosen):
         return float(np.mean(combine(weights, logs[chosen]).argmax(axis=1) == y))
@@ -226,12 +257,13 @@ def ablations(auto, X, truth, seed) -> dict:
         "transport only": accuracy(fit_weights([f.take(transport) for f in folds]), transport),
         "pool": accuracy(fit_weights(folds), everyone),
     }
-    result["estimates"] = estimates(auto, folds, logs)
+    result["estimates"] = estimates(auto, folds)
     return result
 
 
-def estimates(auto, folds, logs) -> dict:
+def estimates(auto, folds) -> dict:
     """Estimators of the accuracy from the literature, on the same calibrated committee."""
+    logs = auto.evidence[2]
     left: LeftOut = auto.verdict.left_out
     proba = auto.predict_proba(auto.target_rows)
     held = [np.exp(part) for part in left.logs]
@@ -267,44 +299,38 @@ def optimal_transport_to_labels(proba: np.ndarray, shares: np.ndarray) -> float:
     return float(ot.emd2(rows, shares / shares.sum(), cost))
 
 
-def auto_rows(auto, X) -> np.ndarray:
-    """Order in which AutoMSDA took the target rows."""
-    given = {row.tobytes(): i for i, row in enumerate(X)}
-    return np.array([given[row.tobytes()] for row in auto.target_rows])
-
-
 def with_labels(X, y, ids, seed, folder) -> dict:
     """By number of labeled target rows, on the other rows: accuracy, error of the estimate, rival.
 
     The rival is the reference of the fit, the ordinary classifier that was best on left-out
     sources, taught the same labeled rows.
     """
-    goal = np.flatnonzero(ids < 0)
-    order = np.random.default_rng([seed, 5]).permutation(goal)
-    rest = order[max(N_LABELS) :] if len(goal) > 2 * max(N_LABELS) else order[len(goal) // 2 :]
+    given = np.flatnonzero(ids == GIVEN)
+    order = np.random.default_rng([seed, 5]).permutation(given)
+    most = max(N_LABELS) if len(given) > 2 * max(N_LABELS) else len(given) // 2
+    rest = np.setdiff1d(np.flatnonzero(ids < 0), order[:most])
+    fitted = ids != FURTHER
     found = {}
     for n in N_LABELS:
-        if n > len(goal) - len(rest):
+        if n > most:
             continue
         labels = y.astype(float)
-        labels[np.setdiff1d(goal, order[:n])] = np.nan
+        labels[np.setdiff1d(given, order[:n])] = np.nan
         auto = Judged(random_state=seed, checkpoint=folder, target_labels="use")
-        auto.fit(X, labels, sample_domain=ids)
+        auto.fit(X[fitted], labels[fitted], sample_domain=ids[fitted])
         accuracy = float(np.mean(auto.predict(X[rest]) == y[rest]))
         trust = auto.trust_.accuracy
         error = None if trust is None else abs(trust - accuracy)
-        found[n] = [accuracy, error, taught_rival(auto, X[goal], y[goal], np.isin(goal, rest))]
+        found[n] = [accuracy, error, float(np.mean(taught_rival(auto, X[rest]) == y[rest]))]
     return found
 
 
-def taught_rival(auto, X, truth, rest) -> float:
-    members, problem, scores = auto.evidence[0], auto.problem, auto.verdict.scores
+def taught_rival(auto, X) -> np.ndarray:
+    """Answers of the ordinary classifier that was best on left-out sources."""
+    members, scores = auto.evidence[0], auto.verdict.scores
     ordinary = [k for k, member in enumerate(members) if not member.adapts]
-    best = members[max(ordinary, key=lambda k: scores[k])]
-    proba = best.fit(problem.sample(best, -1, range(len(problem.codes))), problem.seed).proba
-    rows = auto_rows(auto, X)
-    predicted = auto.classes_[problem.class_order[proba.argmax(axis=1)]]
-    return float(np.mean(predicted[rest[rows]] == truth[rows][rest[rows]]))
+    best = max(ordinary, key=lambda k: scores[k])
+    return auto.classes_[auto.answers(X)[best].argmax(axis=1)]
 
 
 def mean(values) -> float:

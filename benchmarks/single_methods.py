@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from selection import CONFIRMATION, DEVELOPMENT, SETS, load, skewed
+from selection import CONFIRMATION, DEVELOPMENT, SETS, load, skewed, two_largest
 from sklearn.linear_model import LogisticRegression
 
 import mixda
@@ -63,7 +63,9 @@ def run_cell(path: Path, name: str, target: int, rows: int, repeats: int) -> Non
     X, y, ids = load(name, target, rows, 0)
     goal = ids < 0
     cell: dict = {"set": name, "target": target, "accuracy": {}, "90:10": {}, "seconds": {}}
-    kept = np.flatnonzero(goal)[skewed(y[goal], 0.9, np.random.default_rng([0, 3]))]
+    kept = np.flatnonzero(goal)[
+        skewed(y[goal], two_largest(y[goal]), 0.9, np.random.default_rng([0, 3]))
+    ]
     index = np.concatenate([np.flatnonzero(~goal), kept])
     for view, scale in VIEWS.items():
         cell["accuracy"][view] = logistic(X, y, ids, scale)

@@ -21,7 +21,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from selection import SETS, load, variants
+from selection import SETS, load, two_largest, variants
 from sklearn.linear_model import LogisticRegression
 
 import mixda
@@ -68,7 +68,7 @@ def run_cell(name: str, target: int, seed: int, arguments: argparse.Namespace) -
     X, y, ids = load(name, target, arguments.rows, seed)
     source, goal = np.flatnonzero(ids >= 0), np.flatnonzero(ids < 0)
     cell: dict[str, object] = {"set": name, "target": target, "seed": seed}
-    for kind, kept in variants(y[goal], seed).items():
+    for kind, kept in variants(y[goal], two_largest(y[goal]), seed).items():
         index = np.concatenate([source, goal[kept]])
         scores = accuracies(X[index], y[index], ids[index], seed, arguments.scale)
         cell[kind] = {"n": len(kept), **scores}
