@@ -284,9 +284,12 @@ def _curve(
     i: int,
 ) -> None:
     """Draw the mean over seeds with two standard deviations against a size."""
-    points = _by(members, lambda r: r.get(place) or r["cell"]["settings"][place])
-    x = np.array(sorted(points))
-    values = [np.array([value(record) for record in points[size]]) for size in x]
+    sizes, values = [], []
+    for records in _by(members, lambda r: str(r["cell"]["settings"])).values():
+        sizes.append(np.mean([r.get(place) or r["cell"]["settings"][place] for r in records]))
+        values.append(np.array([value(record) for record in records]))
+    order = np.argsort(sizes)
+    x, values = np.array(sizes)[order], [values[k] for k in order]
     _line(ax, x, [v.mean() for v in values], [2.0 * v.std() for v in values], name, i)
 
 
