@@ -376,5 +376,5 @@ def test_benchmark_judges_members_and_ablations():
     X, ids = task.X[rows], task.sample_domain[rows]
     y = np.where(ids < 0, 0, task.y[rows])
     model = script.Judged(random_state=0, max_folds=2).fit(X, y, sample_domain=ids)
-    found = script.ablations(model, X[ids < 0], y[ids < 0], 0)
+    found = script.ablations(model, X[ids < 0], y[ids < 0])
     assert set(found["ablations"]) >= {"pick", "equal weights", "ordinary only", "pool"}
