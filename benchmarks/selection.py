@@ -102,14 +102,13 @@ class Judged(mixda.AutoMSDA):
         self.fitted, self.problem = super()._fit_members(members, problem), problem
         return self.fitted
 
-    def _decide(self, members, folds, logs, sources, target, labeled, ranges):
+    def _decide(self, members, folds, logs, problem, labeled, ranges, answer):
         self.evidence = (members, folds, logs)
-        self.target_rows = target
-        self.verdict = super()._decide(members, folds, logs, sources, target, labeled, ranges)
+        self.verdict = super()._decide(members, folds, logs, problem, labeled, ranges, answer)
         return self.verdict
 
     def answers(self, X: np.ndarray) -> np.ndarray:
-        """Log-probabilities of all members, shape (n_members, n, n_classes)."""
+        """Log-probabilities of all members, in the order of `known`."""
         sources = range(len(self.problem.codes))
         silent = np.full((len(X), len(self.classes_)), 1.0 / len(self.classes_))
         seen, logs = {}, []
@@ -120,6 +119,11 @@ class Judged(mixda.AutoMSDA):
             proba = silent if fitted is None else fitted.rule()(seen[view])
             logs.append(smooth_logs(proba, SMOOTHING))
         return np.array(logs)
+
+    @property
+    def known(self) -> np.ndarray:
+        """The classes in the order in which the members know them."""
+        return self.classes_[self._class_order]
 
 
 def load(name: str, target: int, rows: int, seed: int, scored: int = 0) -> tuple[np.ndarray, ...]:
@@ -235,7 +239,8 @@ def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
 def ablations(auto, X, truth) -> dict:
     """Pools with and without some members, from the same answers."""
     members, folds = auto.evidence[0], list(auto.evidence[1].values())
-    logs, y = auto.answers(X), np.searchsorted(auto.classes_, truth)
+    logs = auto.answers(X)
+    y = np.argsort(auto._class_order)[np.searchsorted(auto.classes_, truth)]
 
     def accuracy(weights, chosen):
         return float(np.mean(combine(weights, logs[chosen]).argmax(axis=1) == y))
@@ -265,7 +270,7 @@ def estimates(auto, folds) -> dict:
     """Estimators of the accuracy from the literature, on the same calibrated committee."""
     logs = auto.evidence[2]
     left: LeftOut = auto.verdict.left_out
-    proba = auto.predict_proba(auto.target_rows)
+    proba = auto.predict_proba(auto.problem.views.domains[TARGET])
     held = [np.exp(part) for part in left.logs]
     accuracy, confidence = left.accuracy, float(proba.max(axis=1).mean())
     usual = np.mean(
@@ -285,7 +290,7 @@ def estimates(auto, folds) -> dict:
         - float(np.mean([p.max(axis=1).mean() for p in held]))
         + confidence,
         "ATC": float((proba.max(axis=1) > threshold).mean()),
-        "COT": 1.0 - optimal_transport_to_labels(proba, usual),
+        "COT": 1.0 - optimal_transport_to_labels(proba[:, auto._class_order], usual),
         "agreement (GDE)": accuracy - usual_agreement + agreement(combine(pooled, logs), logs),
     }
 
@@ -330,7 +335,7 @@ def taught_rival(auto, X) -> np.ndarray:
     members, scores = auto.evidence[0], auto.verdict.scores
     ordinary = [k for k, member in enumerate(members) if not member.adapts]
     best = max(ordinary, key=lambda k: scores[k])
-    return auto.classes_[auto.answers(X)[best].argmax(axis=1)]
+    return auto.known[auto.answers(X)[best].argmax(axis=1)]
 
 
 def mean(values) -> float:

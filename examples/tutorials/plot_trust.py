@@ -81,8 +81,9 @@ for name, task in tasks.items():
 # * *Rare class*: plain GMM-WBT is much less accurate than source-only. No source has a rare
 #   class, so held-out sources cannot reveal the problem. `AutoMSDA` also compares the class
 #   proportions that ordinary classifiers see in the target with their errors on held-out sources.
-#   The difference is too large to be an error, so it declines adaptation. It can miss a difference
-#   that comes with a large shift. If you know the proportions, pass them as `target_shares`.
+#   The difference is too large to be an error, so it declines adaptation and matches scales to the
+#   proportions. It can miss a difference that comes with a large shift. If you know the
+#   proportions, pass them as `target_shares`.
 # * *Swapped*: the estimate is high, and the predictions are wrong. The estimate assumes that the
 #   target relates to the sources as the sources relate to each other. Only labels reveal that this
 #   assumption fails. A dozen labeled target samples tell you more than any estimate.

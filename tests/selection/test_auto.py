@@ -137,10 +137,46 @@ def test_mostly_one_class_without_shift_is_not_adapted():
     X, y, ids, truth = stacked(*sources, target=target)
     model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
     alone = SourceOnly().fit(X, y, sample_domain=ids).score(X[ids < 0], truth)
-    assert model.choice_ == "common scale"
+    assert model.choice_ == "matched classifiers"
     assert model.trust_.declined
     assert "shares" in model.trust_.reason
     assert model.score(X[ids < 0], truth) > alone - 0.02
+
+
+@pytest.fixture(scope="module")
+def moved_and_skewed():
+    """A target with another offset, nine tenths of it of one class."""
+    sources = [make_domain(k, 0.3 * k, spread=1.2) for k in range(3)]
+    X, y = make_domain(7, 2.5, n=60, spread=1.2)
+    rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y != 0)[:7]])
+    return stacked(*sources, target=(X[rows], y[rows]))
+
+
+@pytest.mark.parametrize("sources", [3, 1])
+def test_given_shares_match_own_scales(moved_and_skewed, sources):
+    """Other shares look like a shift on own scales; a shift looks like other shares elsewhere."""
+    X, y, ids, truth = moved_and_skewed
+    kept = ids <= sources
+    X, y, ids = X[kept], y[kept], ids[kept]
+    unaware = quick().fit(X, y, sample_domain=ids).score(X[ids < 0], truth)
+    model = quick(target_shares={0: 0.9}).fit(X, y, sample_domain=ids)
+    assert model.choice_ == "matched classifiers"
+    assert model.trust_.declined
+    assert "given" in model.trust_.reason
+    assert (model.trust_.accuracy is None) == (sources == 1)
+    assert model.score(X[ids < 0], truth) > max(0.85, unaware + 0.05)
+    again = model.to_model().predict_proba(X[ids < 0])  # the matched scales are in the model
+    np.testing.assert_allclose(again, model.predict_proba(X[ids < 0]), atol=1e-12)
+
+
+def test_given_shares_and_labels(moved_and_skewed):
+    X, y, ids, truth = moved_and_skewed
+    some = y.astype(float)
+    some[ids < 0] = np.where(np.arange(len(truth)) % 5 == 0, truth, np.nan)
+    options = {"target_shares": {0: 0.9}, "target_labels": "use"}
+    model = quick(**options).fit(X, some, sample_domain=ids)
+    assert model.trust_.n_labels == -(-len(truth) // 5)
+    assert abs(model.trust_.accuracy - model.score(X[ids < 0], truth)) < 0.15
 
 
 def test_shuffled_labels_are_called_chance(moved):

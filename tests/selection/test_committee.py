@@ -9,10 +9,11 @@ from scipy.stats import norm, rankdata
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda import MixdaError
-from mixda.estimators import rank_to_normal
+from mixda.estimators import rank_to_normal, standardization
 from mixda.selection._doubts import confounding, has_repeated_objects
 from mixda.selection._estimate import (
     add_labels,
+    agreement,
     calibrate,
     estimate_accuracy,
     fit_power,
@@ -20,11 +21,12 @@ from mixda.selection._estimate import (
     temper,
 )
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
+from mixda.selection._matching import match_moments
 from mixda.selection._pool import Fold, combine, fit_weights
-from mixda.selection._self_training import fit_clusters, learn_powers
+from mixda.selection._self_training import Powers, answer, fit_clusters, learn_powers
 from mixda.selection._shares import (
     check_shares,
-    difference_of_shares,
+    estimate_difference,
     estimate_shares,
     fit_log_odds,
     match_shares,
@@ -117,7 +119,7 @@ def left_out(seed=0, n=400):
 
 def test_estimate_is_right_where_the_target_is_a_left_out_source():
     known = left_out()
-    estimate = estimate_accuracy(known, known.logs[0], 0.8)
+    estimate = estimate_accuracy(known, known.logs[0], known.agreement, 0.8)
     assert estimate.accuracy == pytest.approx(known.accuracy, abs=0.03)
     assert estimate.low < known.accuracy < estimate.high
 
@@ -125,10 +127,29 @@ def test_estimate_is_right_where_the_target_is_a_left_out_source():
 def test_estimate_falls_with_confidence():
     known = left_out()
     estimates = [
-        estimate_accuracy(known, temper(known.logs[0], power), 0.8).accuracy
+        estimate_accuracy(known, temper(known.logs[0], power), known.agreement, 0.8).accuracy
         for power in (2.0, 1.0, 0.5, 0.1)
     ]
     assert estimates == sorted(estimates, reverse=True)
+
+
+def test_estimate_falls_with_agreement():
+    folds = [make_fold(k) for k in range(3)]
+    known = cross_fit(folds)
+    same, less = (
+        estimate_accuracy(known, known.logs[0], known.agreement - lost, 0.8) for lost in (0.0, 0.2)
+    )
+    assert same.accuracy - 0.1 < less.accuracy < same.accuracy
+    assert less.high - less.low > same.high - same.low
+
+
+def test_agreement_by_hand():
+    """Two members, three rows: the first agrees everywhere, the second on one row of three."""
+    pool = np.log([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    other = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]])
+    members = np.array([pool, other])
+    assert agreement(members, pool) == pytest.approx(2 / 3)
+    assert agreement(members, pool, np.array([1.0, 0.0, 0.0])) == pytest.approx(1.0)
 
 
 def test_interval_widens_with_few_rows_and_with_differing_shares():
@@ -136,7 +157,8 @@ def test_interval_widens_with_few_rows_and_with_differing_shares():
     target = known.logs[0]
 
     def width(*args):
-        estimate = estimate_accuracy(known, *args)
+        logs, *others = args
+        estimate = estimate_accuracy(known, logs, known.agreement, *others)
         return estimate.high - estimate.low
 
     assert width(target[:10], 0.8) > width(target, 0.8)
@@ -146,11 +168,12 @@ def test_interval_widens_with_few_rows_and_with_differing_shares():
 
 def test_labels_pull_the_estimate():
     known = left_out()
-    before = estimate_accuracy(known, known.logs[0], 0.8)
-    confidences = np.full(20, before.confidence)
+    before = estimate_accuracy(known, known.logs[0], known.agreement, 0.8)
+    others = np.exp(known.logs[0]).max(axis=1)
+    confidences = np.full(20, others.mean())
     wrong, right = np.zeros(20, dtype=bool), np.ones(20, dtype=bool)
-    assert add_labels(before, confidences, wrong, 0.8).accuracy < before.accuracy
-    after = add_labels(before, confidences, right, 0.8)
+    assert add_labels(before, confidences, others, wrong, 0.8).accuracy < before.accuracy
+    after = add_labels(before, confidences, others, right, 0.8)
     assert after.accuracy > before.accuracy
     assert after.high - after.low <= before.high - before.low + 1e-9
 
@@ -158,10 +181,11 @@ def test_labels_pull_the_estimate():
 def test_labels_of_sure_rows_tell_less():
     """Rows that were expected to be right change the estimate less than unexpected ones."""
     known = left_out()
-    before = estimate_accuracy(known, known.logs[0], 0.8)
+    before = estimate_accuracy(known, known.logs[0], known.agreement, 0.8)
+    others = np.exp(known.logs[0]).max(axis=1)
     right = np.ones(10, dtype=bool)
-    sure = add_labels(before, np.full(10, 0.99), right, 0.8).accuracy
-    unsure = add_labels(before, np.full(10, 0.5), right, 0.8).accuracy
+    sure = add_labels(before, np.full(10, 0.99), others, right, 0.8).accuracy
+    unsure = add_labels(before, np.full(10, 0.5), others, right, 0.8).accuracy
     assert before.accuracy - 0.05 < sure < unsure
 
 
@@ -173,7 +197,9 @@ def test_shuffled_labels_have_no_skill():
         folds.append(Fold(fold.logs, rng.permutation(fold.truth)))
     judged = cross_fit(folds)
     assert judged.skill < 0.02
-    assert estimate_accuracy(judged, judged.logs[0], 0.8).accuracy < 0.5  # chance is a third
+    assert (
+        estimate_accuracy(judged, judged.logs[0], judged.agreement, 0.8).accuracy < 0.5
+    )  # chance is a third
     assert cross_fit([make_fold(k) for k in range(3)]).skill > 0.5
 
 
@@ -243,18 +269,50 @@ def test_estimated_shares_solve_the_likelihood():
     assert estimated == pytest.approx(grid[np.argmax(np.array(fit) + prior)], abs=0.02)
 
 
-def test_shares_are_believed_only_beyond_what_left_out_sources_show():
-    folds = [make_fold(k, members=((4.0, 0.5),) * 2) for k in range(3)]
-    usual = np.full(3, 1 / 3)
-    weights = fit_weights(folds)
+@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.31, None)])
+def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
+    usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
+    shares = estimate_difference(start, usual, error, lambda shares: shares)
+    if left is None:
+        assert shares is None
+    else:
+        np.testing.assert_allclose(shares, usual + left * (start - usual))
 
-    def believed(truth):
-        rng = np.random.default_rng(5)
-        logs = np.array([make_logs(np.append(truth, 2), 4.0, 0.5, rng)] * 2)
-        return difference_of_shares(weights, weights, [0, 1], folds, logs, usual).believed
 
-    assert believed(np.repeat([0, 1, 2], [180, 10, 10]))
-    assert not believed(np.repeat([0, 1, 2], [70, 60, 70]))
+def test_own_scales_can_overrule_the_common_scale():
+    usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
+    assert estimate_difference(start, usual, 0.2, lambda s: usual + 0.5 * (s - usual)) is None
+
+
+def test_matched_rows_are_where_they_are_in_the_source():
+    """Rows of a source, drawn in other proportions and moved, return to their places exactly."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 20)
+    Z = standardization(X := rng.normal(size=(60, 4)) + 3.0 * codes[:, None])(X)
+    drawn = np.concatenate([np.repeat(np.flatnonzero(codes == 0), 7), np.flatnonzero(codes == 1)])
+    target = 5.0 - 2.0 * X[drawn]
+    usual, shares = np.full(3, 1 / 3), np.bincount(codes[drawn], minlength=3) / len(drawn)
+    match = match_moments([Z], [codes], usual, shares)
+    np.testing.assert_allclose(match(standardization(-target)(-target)), Z[drawn], atol=1e-12)
+
+
+def test_usual_shares_change_nothing():
+    rng = np.random.default_rng(0)
+    sources = [rng.normal(size=(40, 3)) for _ in range(2)]
+    codes = [rng.integers(0, 3, 40) for _ in range(2)]
+    shares = np.array([0.2, 0.3, 0.5])
+    match = match_moments(sources, codes, shares, shares)
+    np.testing.assert_allclose(match(sources[0]), sources[0], atol=1e-12)
+
+
+def test_a_class_that_is_rare_in_one_source_has_the_moments_of_others():
+    rng = np.random.default_rng(0)
+    codes = [np.repeat([0, 1], 20), np.repeat([0, 1], [39, 1])]
+    sources = [rng.normal(size=(40, 2)) + 4.0 * own[:, None] for own in codes]
+    sources[1][-1] = 100.0
+    match = match_moments(sources, codes, np.array([0.5, 0.5]), np.array([0.0, 1.0]))
+    own = sources[0][codes[0] == 1].mean(axis=0)
+    np.testing.assert_allclose(match(np.zeros((1, 2)))[0], own, atol=2.0)  # the row is at 100
 
 
 def test_self_training_is_lda_where_labels_are_hard():
@@ -267,7 +325,7 @@ def test_self_training_is_lda_where_labels_are_hard():
     assert (proba.argmax(axis=1) == lda.predict(Z)).mean() > 0.998
 
 
-def test_self_training_helps_where_classes_are_clusters_only():
+def test_self_training_helps_where_classes_are_clusters_and_is_harmless_elsewhere():
     rng = np.random.default_rng(0)
     folds = []
     for clusters in (6.0, 0.0):
@@ -275,14 +333,31 @@ def test_self_training_helps_where_classes_are_clusters_only():
         Z = rng.normal(size=(400, 2)) + clusters * truth[:, None]
         logs = make_logs(truth, 1.0, 1.5, rng)
         folds.append(Fold(logs[None], truth, Z=Z))
-    helped, answers = learn_powers(folds[:1], [folds[0].logs[0]])
-    assert helped.clusters > 0.2
-    before, after = (
-        (logs.argmax(axis=1) == folds[0].truth).mean() for logs in (folds[0].logs[0], answers[0])
-    )
-    assert after > before + 0.1
-    silent, _ = learn_powers(folds[1:], [folds[1].logs[0]])
-    assert silent.clusters < 0.1
+    for fold, least, most in ((folds[0], 0.1, 1.0), (folds[1], -0.01, 0.01)):
+        powers, answers = learn_powers([fold], [fold.logs[0]])
+        before, after = (
+            (logs.argmax(axis=1) == fold.truth).mean() for logs in (fold.logs[0], answers[0])
+        )
+        assert least <= after - before <= most
+        assert powers.clusters > 0
+
+
+def test_powers_minimize_the_loss():
+    """Against a grid of both powers."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 300)
+    Z = rng.normal(size=(300, 2)) + 2.0 * truth[:, None]
+    logs = make_logs(truth, 1.0, 1.5, rng)
+    fold = Fold(logs[None], truth, Z=Z)
+    powers, _ = learn_powers([fold], [logs])
+    own = answer(fit_clusters(Z, np.exp(logs)), Z)
+
+    def loss(p):
+        right = Powers(*p).combine(logs, own)[np.arange(300), truth].mean()
+        return 0.1 * ((p - np.array([1.0, 0.5])) ** 2).sum() - right
+
+    grid = [(a, g) for a in np.linspace(0.05, 2, 79) for g in np.linspace(0.0, 2, 81)]
+    assert loss((powers.committee, powers.clusters)) <= min(loss(p) for p in grid) + 1e-9
 
 
 def test_thinning_depends_on_content_only():

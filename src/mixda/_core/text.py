@@ -96,3 +96,16 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     by_lower = {other.casefold(): other for other in names}
     close = difflib.get_close_matches(name.casefold(), by_lower, 1)
     return f" did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def class_name(label: Any) -> str:
+    """Return the name of a class such that 1, 1.0 and "1" are the same.
+
+    Examples
+    --------
+    >>> from mixda._core.text import class_name
+    >>> class_name(1.0), class_name("worn"), class_name(2.5)
+    ('1', 'worn', '2.5')
+    """
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label)) if whole else str(label)

@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.validation import Array
 from mixda.model import Trust
-from mixda.rules import Pool, Rule
+from mixda.rules import Chain, Linear, Pool, Rule
 from mixda.selection._estimate import (
     add_labels,
+    agreement,
     estimate_accuracy,
     estimate_from_labels,
     temper,
 )
 from mixda.selection._members import Fitted, Member
-from mixda.selection._pool import SMOOTHING, Fold, combine
+from mixda.selection._pool import SMOOTHING, combine
 from mixda.selection._self_training import answer, fit_clusters
 from mixda.selection._shares import Ranges, fit_log_odds, reweight
-from mixda.selection._trials import Problem
+from mixda.selection._trials import Evidence, Problem
 from mixda.selection._verdict import Verdict, best_ordinary, explain
 from mixda.selection._views import OWN, TARGET
 
@@ -51,7 +52,9 @@ class Committee:
     weights : dict of str to float
         Share of each member.
     logs : ndarray of shape (n, nc)
-        Calibrated log-probabilities of the target rows.
+        Calibrated log-probabilities of the target rows that have no label.
+    agreed : float
+        Mean share of these rows on which a member answers as the committee does.
     log_odds : ndarray of shape (nc,)
         Shifts of the log-odds for other class shares.
     failed : list of str
@@ -61,6 +64,7 @@ class Committee:
     pools: list[Pool]
     weights: dict[str, float]
     logs: Array
+    agreed: float
     log_odds: Array
     failed: list[str]
 
@@ -72,6 +76,7 @@ def assemble(
     verdict: Verdict,
     logs: Array,
     ranges: Ranges | None,
+    class_order: Codes,
 ) -> Committee:
     """Make the rule of the members that matter, with self-training and known class shares.
 
@@ -82,9 +87,11 @@ def assemble(
     problem : Problem
     verdict : Verdict
     logs : ndarray of shape (n_members, n, nc)
-        Their answers on the target.
+        Their answers on the target, in the views of `problem`.
     ranges : tuple of two ndarrays of shape (nc,), optional
         Class shares that the user knows.
+    class_order : ndarray of shape (nc,)
+        Positions of the classes among those of the user.
     """
     weights = np.where([model is None for model in fitted], 0.0, verdict.weights)
     if weights.sum() <= 0:
@@ -102,13 +109,19 @@ def assemble(
         rules.append(clusters)
         powers = np.append(powers, verdict.power * verdict.powers.clusters)
     pooled = temper(pooled, verdict.power)
-    log_odds = np.zeros(logs.shape[2]) if verdict.log_odds is None else verdict.log_odds
+    log_odds = np.zeros(problem.n_classes) if verdict.log_odds is None else verdict.log_odds
     if ranges is not None:
         log_odds = fit_log_odds(pooled, ranges)
+    pooled = reweight(pooled, log_odds)
+    unknown = np.ones(len(pooled), dtype=bool)
+    if problem.labeled is not None and len(problem.labeled.rows) < len(pooled):
+        unknown[problem.labeled.rows] = False
+    voters = [k for k in verdict.voters if fitted[k] is not None]
     return Committee(
-        make_pools(chosen, rules, problem, powers, log_odds),
+        make_pools(chosen, rules, problem, powers, log_odds, class_order),
         {member.label: float(p / powers.sum()) for member, p in zip(chosen, powers, strict=True)},
-        reweight(pooled, log_odds),
+        pooled[unknown],
+        agreement(logs[voters][:, unknown], pooled[unknown]),
         log_odds,
         [member.label for member, model in zip(members, fitted, strict=True) if model is None],
     )
@@ -120,9 +133,16 @@ def make_pools(
     problem: Problem,
     weights: Array,
     log_odds: Array,
+    class_order: Codes,
 ) -> list[Pool]:
-    """Return a committee as a rule for the rows of each source, then of the target."""
-    sources = range(len(problem.codes))
+    """Return a committee as a rule for the rows of each source, then of the target.
+
+    The members know the classes in canonical order; the rules have the user's order.
+    """
+    sources, n_classes = range(len(problem.codes)), problem.n_classes
+    if (class_order != np.arange(n_classes)).any():
+        given = Linear(np.eye(n_classes)[class_order], np.zeros(n_classes))
+        rules = [Chain((rule, given)) for rule in rules]
     keys = [(member.view, member.all_features) for member in members]
     first = {key: members[keys.index(key)] for key in keys}  # members that share a view
     places = np.array([list(first).index(key) for key in keys])
@@ -132,7 +152,7 @@ def make_pools(
             tuple(rules),
             places,
             weights,
-            log_odds,
+            log_odds[np.argsort(class_order)],
             SMOOTHING,
         )
         for domain in (*sources, TARGET)
@@ -144,7 +164,7 @@ def assess(
     verdict: Verdict,
     members: Sequence[Member],
     held_out: Sequence[str],
-    labeled: Fold,
+    labeled: Evidence,
     reasons: list[str],
     level: float,
 ) -> Trust:
@@ -157,22 +177,29 @@ def assess(
     members : sequence of Member
     held_out : sequence of str
         Names of the left-out sources.
-    labeled : Fold
-        Answers on labeled target rows, by members that were not taught these rows.
+    labeled : Evidence
+        Answers of members that were not taught the rows.
     reasons : list of str
         For which left-out sources allow no estimate.
     level : float
         Of the interval.
     """
-    left_out, n_labels = verdict.left_out, len(labeled.truth)
-    known = temper(combine(verdict.weights, labeled.logs), verdict.power * verdict.powers.committee)
-    known = reweight(known, committee.log_odds)
-    hits = known.argmax(axis=1) == labeled.truth
+    left_out, n_labels = verdict.left_out, len(labeled.known.truth)
+
+    def ask(logs: Array) -> Array:
+        power = verdict.power * verdict.powers.committee
+        return np.exp(reweight(temper(combine(verdict.weights, logs), power), committee.log_odds))
+
+    known, others = ask(labeled.known.logs), ask(labeled.others)
+    hits = known.argmax(axis=1) == labeled.known.truth
     estimate = None
     if left_out is not None and not reasons:
-        estimate = estimate_accuracy(left_out, committee.logs, level, verdict.difference)
+        estimate = estimate_accuracy(
+            left_out, committee.logs, committee.agreed, level, verdict.difference
+        )
         if n_labels:
-            estimate = add_labels(estimate, np.exp(known.max(axis=1)), hits, level)
+            confidences = known.max(axis=1), others.max(axis=1)
+            estimate = add_labels(estimate, *confidences, hits, level)
     elif n_labels >= _MIN_LABELS:
         estimate, reasons = estimate_from_labels(hits, level), []
     accuracy, low, high = (

@@ -1,19 +1,21 @@
 """Accuracy on a target without labels, from left-out sources with labels.
 
-Ingredients: the mean confidence of calibrated probabilities (AC), and the share of rows above a
-threshold of confidence that reproduces the accuracy on left-out sources (ATC) [1]_. Their
-disagreement, the spread between left-out sources and few target rows widen the interval.
+Ingredients: the mean confidence of calibrated probabilities (AC), the share of rows above a
+threshold of confidence that reproduces the accuracy on left-out sources (ATC) [1]_, and how much
+less the members agree than on left-out sources [2]_. Their differences, the spread between left-out
+sources and few target rows widen the interval.
 
 References
 ----------
 .. [1] S. Garg et al., "Leveraging unlabeled data to predict out-of-distribution performance",
    ICLR 2022.
+.. [2] Y. Jiang et al., "Assessing generalization of SGD via disagreement", ICLR 2022.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +29,13 @@ from mixda.selection._shares import smooth_shares
 
 _SPREAD = 0.12  # of the error, in units of the standard deviation of one answer
 _ALWAYS = 0.01  # added to p (1 - p), so that no estimate is without doubt
-_DISAGREEMENT = 0.35  # of AC and ATC, that counts as a standard deviation
+_DIFFERENCE = 0.35  # of two ingredients, that counts as a standard deviation
 _DISTANCE = 0.2  # of the estimate to the left-out accuracy, that counts as one
 _FOLD_SPREAD = 0.35  # of the standard deviation between left-out sources
 _SHARE_DIFFERENCE = 0.25  # of the difference of class shares
-_FULL_SKILL = 0.2  # of the entropy explained, from which on ATC has its full weight
-_ATC_WEIGHT = 0.5
+_FULL_SKILL = 0.2  # of the entropy explained, from which on all ingredients have full weight
+_ATC_WEIGHT = 0.5  # beside AC
+_AGREEMENT_WEIGHT = 0.25  # beside AC and ATC
 _LABELED_ROWS = 30  # that the estimate counts for beside labeled target rows
 
 
@@ -44,6 +47,7 @@ class LeftOut:
     truth: list[NDArray[np.intp]]
     rows: list[Array]  # share of each row in its fold
     power: float  # that calibrates them
+    agreement: float  # mean share of rows on which a member answers as the pool does
 
     @property
     def accuracies(self) -> list[float]:
@@ -75,21 +79,21 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated accuracy, its interval, and the ingredients."""
+    """An estimated accuracy and its interval."""
 
     accuracy: float
     low: float
     high: float
-    confidence: float
-    threshold: float
 
 
-def left_out_logs(folds: Sequence[Fold]) -> list[Array]:
-    """Return what a pool says about each fold with weights from the others."""
+def left_out_logs(
+    folds: Sequence[Fold], fit: Callable[[Sequence[Fold]], Array] = fit_weights
+) -> list[Array]:
+    """Return what a pool says about each fold with weights fitted to the others."""
     logs = []
     for k, fold in enumerate(folds):
         others = [other for j, other in enumerate(folds) if j != k] or [fold]
-        logs.append(combine(fit_weights(others), fold.logs))
+        logs.append(combine(fit(others), fold.logs))
     return logs
 
 
@@ -97,7 +101,31 @@ def calibrate(folds: Sequence[Fold], logs: Sequence[Array]) -> LeftOut:
     """Calibrate log-probabilities on left-out sources by one power."""
     truth, rows = [fold.truth for fold in folds], [fold.rows for fold in folds]
     power = fit_power(logs, truth, rows)
-    return LeftOut([temper(part, power) for part in logs], truth, rows, power)
+    agreements = [agreement(f.logs, part, f.rows) for f, part in zip(folds, logs, strict=True)]
+    calibrated = [temper(part, power) for part in logs]
+    return LeftOut(calibrated, truth, rows, power, float(np.mean(agreements)))
+
+
+def agreement(members: Array, pool: Array, rows: Array | None = None) -> float:
+    """Return the mean share of rows on which a member answers as the pool does.
+
+    Parameters
+    ----------
+    members : ndarray of shape (n_members, n, nc)
+    pool : ndarray of shape (n, nc)
+    rows : ndarray of shape (n,), optional
+        Share of each row; equal if None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._estimate import agreement
+    >>> pool = np.log([[0.9, 0.1], [0.4, 0.6]])
+    >>> agreement(np.array([pool, np.log([[0.8, 0.2], [0.7, 0.3]])]), pool)
+    0.75
+    """
+    same = (members.argmax(axis=2) == pool.argmax(axis=1)).mean(axis=0)
+    return float(np.average(same, weights=rows))
 
 
 def temper(logs: Array, power: float) -> Array:
@@ -138,37 +166,55 @@ def fit_power(
 
 
 def estimate_accuracy(
-    left_out: LeftOut, target: Array, level: float, difference: float = 0.0
+    left_out: LeftOut, target: Array, agreed: float, level: float, difference: float = 0.0
 ) -> Estimate:
     r"""Estimate the accuracy on a target from its calibrated log-probabilities.
 
-    .. math:: \hat p = (1 - w) \, \mathrm{AC} + w \, \mathrm{ATC}, \qquad
-              \operatorname{var} = c^2 (p(1-p) + e) + (0.35 \, (\mathrm{AC} - \mathrm{ATC}))^2
+    .. math:: \hat p_0 = (1 - w) \, \mathrm{AC} + w \, \mathrm{ATC}, \qquad
+              \hat p = (1 - v) \, \hat p_0 + v \, \mathrm{GDE}, \qquad
+              \mathrm{GDE} = \bar p - \bar g + g
+
+    .. math:: \operatorname{var} = c^2 (p(1-p) + e) + (0.35 \, (\mathrm{AC} - \mathrm{ATC}))^2
+              + (0.35 \, (\hat p_0 - \mathrm{GDE}))^2
               + (0.2 \, (\bar p - \hat p))^2 + (0.35 \, s)^2 + (\tfrac14 \delta)^2
               + \frac{p(1-p) + e}{n}
 
     where :math:`\bar p` and :math:`s` are mean and standard deviation of the accuracies on
-    left-out sources, and :math:`\delta` is the `difference` of class shares. ATC counts less where
-    the pool explains little of the left-out labels, and nothing where it explains none.
+    left-out sources, :math:`\bar g` is the members' agreement there, and :math:`\delta` is the
+    `difference` of class shares. ATC and GDE count less where the pool explains little of the
+    left-out labels, and nothing where it explains none.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+    target : ndarray of shape (n, nc)
+    agreed : float
+        Agreement :math:`g` of the members on the target.
+    level : float
+        Of the interval.
+    difference : float
     """
     proba = np.exp(target)
     confidence = float(proba.max(axis=1).mean())
     accuracy = left_out.accuracy
     limit = _threshold(left_out)
     above = float((proba.max(axis=1) > limit).mean()) if accuracy < 1.0 else 1.0
-    weight = _ATC_WEIGHT * float(np.clip(left_out.skill / _FULL_SKILL, 0.0, 1.0))
-    p = (1.0 - weight) * confidence + weight * above
+    by_agreement = float(np.clip(accuracy - left_out.agreement + agreed, 0.0, 1.0))
+    evidence = float(np.clip(left_out.skill / _FULL_SKILL, 0.0, 1.0))
+    by_confidence = confidence + evidence * _ATC_WEIGHT * (above - confidence)
+    p = by_confidence + evidence * _AGREEMENT_WEIGHT * (by_agreement - by_confidence)
     noise = p * (1.0 - p) + _ALWAYS
     variance = (
         _SPREAD**2 * noise
-        + (_DISAGREEMENT * (confidence - above)) ** 2
+        + (_DIFFERENCE * (confidence - above)) ** 2
+        + (_DIFFERENCE * (by_confidence - by_agreement)) ** 2
         + (_DISTANCE * (accuracy - p)) ** 2
         + (_FOLD_SPREAD * np.std(left_out.accuracies)) ** 2
         + (_SHARE_DIFFERENCE * difference) ** 2
         + noise / len(target)
     )
     half = norm.ppf(0.5 + level / 2.0) * np.sqrt(variance)
-    return Estimate(p, max(0.0, p - half), min(1.0, p + half), confidence, above)
+    return Estimate(p, max(0.0, p - half), min(1.0, p + half))
 
 
 def _threshold(left_out: LeftOut) -> float:
@@ -181,34 +227,36 @@ def _threshold(left_out: LeftOut) -> float:
 
 
 def add_labels(
-    estimate: Estimate, confidences: Array, hits: NDArray[np.bool_], level: float
+    estimate: Estimate, known: Array, unknown: Array, hits: NDArray[np.bool_], level: float
 ) -> Estimate:
     r"""Update an estimate by labeled target rows.
 
     .. math:: \hat p' = \hat p + \frac{m}{m + m_0} \; \frac1m \sum_{i=1}^m
               \bigl(\mathbf 1[\hat y_i = y_i] - (c_i + \hat p - \bar c)\bigr)
 
-    The confidences :math:`c_i`, shifted from their mean :math:`\bar c` on the target to the
-    estimate, already explain part of which rows are right, so a few labels go a long way.
+    The confidences :math:`c_i`, compared with their mean :math:`\bar c` on rows without a label,
+    already explain part of which rows are right, so a few labels go a long way, and it does not
+    matter whether they are of easy or of hard rows.
 
     Parameters
     ----------
     estimate : Estimate
-    confidences : ndarray of shape (m,)
-        Of the labeled rows.
+    known, unknown : ndarray of shape (m,) and (n,)
+        Confidences of a committee on labeled rows that it was not taught, and on rows without a
+        label.
     hits : ndarray of shape (m,)
-        Whether they are classified correctly.
+        Whether the labeled rows are classified correctly.
     level : float
     """
     m = len(hits)
-    expected = np.clip(confidences + estimate.accuracy - estimate.confidence, 0.0, 1.0)
+    usual = float(unknown.mean()) if len(unknown) else float(known.mean())
+    expected = np.clip(known + estimate.accuracy - usual, 0.0, 1.0)
     p = estimate.accuracy + m / (m + _LABELED_ROWS) * float((hits - expected).mean())
     p = float(np.clip(p, 0.0, 1.0))
     noise = p * (1.0 - p) + _ALWAYS
     before = (estimate.high - estimate.low) / 2.0
     half = min(before, norm.ppf(0.5 + level / 2.0) * np.sqrt(noise / (_LABELED_ROWS + m)))
-    low, high = max(0.0, p - half), min(1.0, p + half)
-    return replace(estimate, accuracy=p, low=low, high=high)
+    return Estimate(p, max(0.0, p - half), min(1.0, p + half))
 
 
 def estimate_from_labels(hits: NDArray[np.bool_], level: float) -> Estimate:
@@ -225,4 +273,4 @@ def estimate_from_labels(hits: NDArray[np.bool_], level: float) -> Estimate:
     right, wrong = float(hits.sum()) + 1.0, float((~hits).sum()) + 1.0
     low, high = beta.ppf([0.5 - level / 2.0, 0.5 + level / 2.0], right, wrong)
     p = right / (right + wrong)
-    return Estimate(p, float(low), float(high), p, p)
+    return Estimate(p, float(low), float(high))

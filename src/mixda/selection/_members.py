@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -56,14 +56,6 @@ class Fitted:
 
     proba: Array
     rule: Callable[[], Rule]
-
-    def with_classes(self, order: Codes) -> Fitted:
-        """Return the member with class ``order[j]`` in place of class j."""
-        if (order == np.arange(len(order))).all():
-            return self
-        permutation = Linear(np.eye(len(order))[order], np.zeros(len(order)))
-        make = self.rule
-        return Fitted(permutation(self.proba), lambda: Chain((make(), permutation)))
 
 
 @dataclass(frozen=True)
@@ -282,7 +274,7 @@ def _ordinary(make: Callable[[int], Any]) -> Callable[[Sample, int], Fitted]:
         model.fit(X, sample.codes)
         proba = np.zeros((len(target), sample.n_classes))
         proba[:, model.classes_] = model.predict_proba(target)
-        return Fitted(proba, lambda: _rule_or_model(model, sample.n_classes))
+        return Fitted(proba, cache(lambda: _rule_or_model(model, sample.n_classes)))
 
     return fit
 

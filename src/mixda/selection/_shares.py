@@ -1,42 +1,34 @@
 """Class shares of a target without labels: whether they differ, and what to do about it.
 
 A view that standardizes each domain by itself takes other class shares for a shift, and moving
-components onto a target of other shares carries the surplus of one class into another. The common
-scale does not suffer from this. Where the target's class shares clearly differ from those of the
-sources, ordinary classifiers on the common scale decide alone, with log-odds shifted toward the
-shares that the target seems to have.
+components onto a target of other shares carries the surplus of one class into another. Where the
+target's class shares clearly differ from those of the sources, ordinary classifiers decide alone,
+in views that are matched to these shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from mixda._core.errors import MixdaError
-from mixda._core.text import did_you_mean
+from mixda._core.text import class_name, did_you_mean
 from mixda._core.validation import Array
-from mixda.selection._pool import Fold, combine
+from mixda.selection._pool import Fold
 
-_MIN_EXCESS = 0.1  # total variation beyond that seen on any left-out source
-_MIN_AGREEMENT = 0.3  # share of the common scale's difference that the committee must see, too
-_MIN_GIVEN = 0.15  # total variation between given and usual shares from which on they differ
+_MIN_DIFFERENCE = 0.1  # total variation from which on shares differ
+_MATCHING_ROUNDS = 12
+_CHANGE = 0.003  # total variation of shares that have converged
 _PRIOR_STRENGTH = 0.1  # of the rows, that the sources' shares count for
 _EM_STEPS = 30
 _MIN_SHARE = 1e-4
 
 Ranges = tuple[Array, Array]
-
-
-def hard_shares(logs: Array) -> Array:
-    """Return the shares of the most probable classes, shape (nc,)."""
-    n_classes = logs.shape[1]
-    shares: Array = np.bincount(logs.argmax(axis=1), minlength=n_classes) / len(logs)
-    return shares
 
 
 def total_variation(p: Array, q: Array) -> float:
@@ -52,66 +44,54 @@ def total_variation(p: Array, q: Array) -> float:
     return float(0.5 * np.abs(p - q).sum())
 
 
-class Difference(NamedTuple):
-    """A difference of class shares.
+def estimate_difference(
+    start: Array, usual: Array, error: float, revise: Callable[[Array], Array]
+) -> Array | None:
+    r"""Return the class shares of a target if they differ from the usual ones, or None.
 
-    Attributes
-    ----------
-    size : float
-        Total variation, as seen on the common scale.
-    believed : bool
-        Whether the committee supports it.
-    suspected : bool
-        Whether the common scale sees more of it than in any left-out source.
-    """
+    A shift makes any classifier see wrong shares. They are believed to differ if the common scale
+    sees a larger difference :math:`\delta` than it is wrong by on any left-out source, and all
+    scales together still see it when own scales are matched to what they see, again and again. The
+    shares are then shrunk toward the usual ones by the part that may be an error
+    :math:`\varepsilon`:
 
-    size: float
-    believed: bool
-    suspected: bool
-
-
-def difference_of_shares(
-    committee: Array,
-    common: Array,
-    members: Sequence[int],
-    folds: Sequence[Fold],
-    target: Array,
-    usual: Array,
-) -> Difference:
-    """Compare the class shares that are seen in the target with those of the sources.
-
-    A domain shift makes any classifier see wrong shares. They are believed to differ if the
-    committee, or the common scale with the committee's support, sees a larger difference in the
-    target than in any left-out source.
+    .. math:: \pi = \pi^S + \bigl(1 - (\varepsilon / \delta)^2\bigr) \,
+              (\hat\pi - \pi^S)
 
     Parameters
     ----------
-    committee : ndarray of shape (n_members,)
-        Weights of all members.
-    common : ndarray of shape (len(members),)
-        Weights of the members on the common scale.
-    members : sequence of int
-        Positions of these members.
-    folds : sequence of Fold
-        Left-out sources.
-    target : ndarray of shape (n_members, n, nc)
+    start : ndarray of shape (nc,)
+        Shares that the common scale sees.
     usual : ndarray of shape (nc,)
         Shares of the sources.
+    error : float
+        Largest error of such shares on left-out sources, in total variation.
+    revise : callable
+        Returns the shares that all scales see if they are matched to given shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._shares import estimate_difference
+    >>> usual, start = np.array([0.5, 0.5]), np.array([0.9, 0.1])
+    >>> estimate_difference(start, usual, 0.2, lambda shares: shares).round(3)
+    array([0.8, 0.2])
+    >>> estimate_difference(start, usual, 0.2, lambda shares: usual) is None
+    True
     """
-    chosen = list(members)
-
-    def seen(logs: Array) -> tuple[float, float]:
-        pooled = combine(committee, logs), combine(common, logs[chosen])
-        one, other = (total_variation(hard_shares(part), usual) for part in pooled)
-        return one, other
-
-    limits = np.max([seen(fold.logs) for fold in folds], axis=0)
-    by_all, by_common = seen(target)
-    excess = (by_common - limits[1]) / _MIN_EXCESS
-    believed = (excess > 0.5 and by_all > limits[0] + _MIN_EXCESS) or (
-        excess > 2.0 and by_all > max(limits[0], _MIN_AGREEMENT * by_common)
-    )
-    return Difference(by_common, bool(believed), bool(excess > 1.0))
+    least = max(error, _MIN_DIFFERENCE)
+    difference, shares = total_variation(start, usual), start
+    if difference <= least:
+        return None
+    for _ in range(_MATCHING_ROUNDS):
+        shares, last = revise(shares), shares
+        if total_variation(shares, last) < _CHANGE:
+            break
+    difference = min(difference, total_variation(shares, usual))
+    if difference <= least:
+        return None
+    shrunk: Array = usual + (1.0 - (error / difference) ** 2) * (shares - usual)
+    return shrunk
 
 
 def estimate_shares(logs: Array, usual: Array, rows: Array | None = None) -> Array:
@@ -158,10 +138,10 @@ def smooth_shares(shares: Array) -> Array:
     return smoothed
 
 
-def given_shares(logs: Array, ranges: Ranges, usual: Array) -> tuple[Array, bool]:
-    """Return the shares that the user's ranges leave open, and whether they differ from usual."""
-    shares = np.exp(reweight(logs, fit_log_odds(logs, ranges))).mean(axis=0)
-    return shares, total_variation(shares, usual) > _MIN_GIVEN
+def given_shares(logs: Array, ranges: Ranges, usual: Array) -> Array | None:
+    """Return the shares that the user's ranges allow, or None if they hardly differ from usual."""
+    shares: Array = np.exp(reweight(logs, fit_log_odds(logs, ranges))).mean(axis=0)
+    return shares if total_variation(shares, usual) > _MIN_DIFFERENCE else None
 
 
 def match_shares(fold: Fold, shares: Array) -> Fold:
@@ -199,9 +179,9 @@ def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:
             f"{{'healthy': 0.95}}, got {target_shares!r}."
         )
     low, high = np.zeros(len(classes)), np.ones(len(classes))
-    names = {str(name): k for k, name in enumerate(classes.tolist())}
+    names = {class_name(name): k for k, name in enumerate(classes.tolist())}
     for name, value in target_shares.items():
-        if str(name) not in names:
+        if class_name(name) not in names:
             raise MixdaError(
                 f"target_shares names the class {name!r};{did_you_mean(str(name), names)} the "
                 f"sources have {', '.join(map(repr, names))}."
@@ -215,7 +195,7 @@ def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:
                 f"target_shares[{name!r}] must be a share from 0 to 1 or a (low, high) range, got "
                 f"{value!r}."
             )
-        low[names[str(name)]], high[names[str(name)]] = span
+        low[names[class_name(name)]], high[names[class_name(name)]] = span
     if low.sum() > 1.0 + 1e-9 or high.sum() < 1.0 - 1e-9:
         raise MixdaError(
             f"target_shares cannot sum to one: the classes have at least {low.sum():.3g} and at "

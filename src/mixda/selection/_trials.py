@@ -16,16 +16,18 @@ from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile, open_cache_folder
 from mixda._core.validation import Array
 from mixda._version import __version__
-from mixda.rules import Chain, Rule, smooth_logs
+from mixda.rules import Affine, Chain, Rule, smooth_logs
+from mixda.selection._matching import match_moments
 from mixda.selection._members import Fitted, Member, Sample
 from mixda.selection._pool import SMOOTHING, Fold
-from mixda.selection._views import OWN, TARGET, Views
+from mixda.selection._views import OWN, RANKS, TARGET, Views
 
 Codes = NDArray[np.intp]
 
 
 _COPIES = 10  # of a labeled target row among the rows of the sources
 _LABEL_FOLDS = 3
+_MAX_COMPARED_ROWS = 300  # without a label, beside those with one
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +42,16 @@ class Labeled:
 class Problem:
     """Sources with integer classes, the target, and all of them in all views.
 
-    Members see the classes in `class_order`, which is canonical, so that the order in which they
-    are given does not matter.
+    Sources and classes are in canonical order, so that the order in which they are given does not
+    matter.
     """
 
     views: Views
     codes: list[Codes]  # of each source
-    class_order: Codes
+    n_classes: int
     seed: int
     labeled: Labeled | None = None  # rows of the target that teach ordinary members
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.class_order)
+    shares: Array | None = None  # of the target's classes, if its views are matched to them
 
     def sample(self, member: Member, domain: int, sources: Sequence[int]) -> Sample:
         """Return what a member is fitted on when these sources teach a domain."""
@@ -65,7 +63,7 @@ class Problem:
             codes.append(np.repeat(self.labeled.truth, _COPIES))
         return Sample(
             np.vstack(parts),
-            np.argsort(self.class_order)[np.concatenate(codes)],
+            np.concatenate(codes),
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
             target,
             self.n_classes,
@@ -77,9 +75,23 @@ class Problem:
 
     def rule(self, member: Member, domain: int, sources: Sequence[int]) -> Rule:
         """Return the map from raw features to what a member sees."""
-        rule = self.views.rule(member.view, domain, sources)
+        match = None
+        if self.shares is not None and domain == TARGET and member.view in (OWN, RANKS):
+            match = self._match(member.view, sources, self.shares)
+        rule = self.views.rule(member.view, domain, sources, match)
         projection = self.views.projections[member.view]
         return rule if member.all_features or projection is None else Chain((rule, projection))
+
+    def usual_shares(self, sources: Sequence[int]) -> Array:
+        """Return the mean class shares of these sources, shape (nc,)."""
+        counts = [np.bincount(self.codes[k], minlength=self.n_classes) for k in sources]
+        usual: Array = np.mean([count / count.sum() for count in counts], axis=0)
+        return usual
+
+    def _match(self, view: str, sources: Sequence[int], shares: Array) -> Affine:
+        own = [self.views.own_rule(view, k)(self.views.domains[k]) for k in sources]
+        codes = [self.codes[k] for k in sources]
+        return match_moments(own, codes, self.usual_shares(sources), shares)
 
 
 def fit_members(
@@ -97,10 +109,9 @@ def _fit(member: Member, problem: Problem, domain: int, sources: Sequence[int]) 
     try:
         with warnings.catch_warnings():  # again, because this may be a process of a cluster
             warnings.simplefilter("ignore")
-            fitted = member.fit(problem.sample(member, domain, sources), problem.seed)
+            return member.fit(problem.sample(member, domain, sources), problem.seed)
     except (ValueError, np.linalg.LinAlgError):  # too few or constant samples for this member
         return None
-    return fitted.with_classes(problem.class_order)
 
 
 def answers(fitted: Sequence[Fitted | None], n: int, n_classes: int) -> Array:
@@ -114,32 +125,101 @@ def answers(fitted: Sequence[Fitted | None], n: int, n_classes: int) -> Array:
     )
 
 
+def answer_matched(
+    members: Sequence[Member], fitted: Sequence[Fitted | None], problem: Problem, logs: Array
+) -> Array:
+    """Return answers on the target in views matched to `problem.shares`.
+
+    Members that adapt and members on the common scale do not change their answers.
+
+    Parameters
+    ----------
+    members, fitted
+        As they were fitted without matching.
+    problem : Problem
+    logs : ndarray of shape (n_members, n, nc)
+        Their answers without matching.
+    """
+    matched: Array = logs.copy()
+    seen: dict[tuple[str, bool], Array] = {}
+    for k, (member, model) in enumerate(zip(members, fitted, strict=True)):
+        if model is None or member.adapts or member.view not in (OWN, RANKS):
+            continue
+        key = member.view, member.all_features
+        if key not in seen:
+            seen[key] = problem.encode(member, TARGET, range(len(problem.codes)))
+        matched[k] = smooth_logs(model.rule()(seen[key]), SMOOTHING)
+    return matched
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Answers on target rows of members that were not taught these rows.
+
+    Attributes
+    ----------
+    known : Fold
+        Labeled rows.
+    others : ndarray of shape (n_members, n, nc)
+        Rows without a label, by the same members.
+    """
+
+    known: Fold
+    others: Array
+
+
+Taught = list[tuple[NDArray[np.bool_], list[Fitted | None]]]
+
+
+def teach_parts(
+    members: Sequence[Member], problem: Problem, labeled: Labeled, n_jobs: Any
+) -> Taught:
+    """Fit the ordinary members to parts of the labeled target rows.
+
+    Returns
+    -------
+    list of (ndarray of shape (m,), list of Fitted)
+        Which labeled rows were left out, and the members in their order.
+    """
+    ordinary = [member for member in members if not member.adapts]
+    part = np.arange(len(labeled.rows)) % _LABEL_FOLDS
+    taught = []
+    for fold in np.unique(part):
+        rest = part != fold
+        few = replace(problem, labeled=Labeled(labeled.rows[rest], labeled.truth[rest]))
+        fitted = fit_members(ordinary, few, TARGET, range(len(problem.codes)), n_jobs)
+        taught.append((part == fold, fitted))
+    return taught
+
+
 def label_evidence(
-    members: Sequence[Member], problem: Problem, labeled: Labeled, logs: Array, n_jobs: Any
-) -> Fold:
-    """Return answers on labeled target rows of members that were not taught these rows.
+    members: Sequence[Member], problem: Problem, labeled: Labeled, taught: Taught, logs: Array
+) -> Evidence:
+    """Return answers on target rows of members that were not taught these rows.
 
     Parameters
     ----------
     members : sequence of Member
     problem : Problem
     labeled : Labeled
+    taught : see `teach_parts`
     logs : ndarray of shape (n_members, n, nc)
         Answers on all target rows; those of members that adapt use no label and are kept.
-    n_jobs : see `fit_members`
     """
     held = logs[:, labeled.rows]
-    ordinary = [k for k, member in enumerate(members) if not member.adapts]
-    part = np.arange(len(labeled.rows)) % _LABEL_FOLDS
-    for fold in np.unique(part):
-        out, others = part == fold, part != fold
-        taught = replace(problem, labeled=Labeled(labeled.rows[others], labeled.truth[others]))
-        fitted = fit_members(
-            [members[k] for k in ordinary], taught, TARGET, range(len(problem.codes)), n_jobs
-        )
-        told = answers(fitted, logs.shape[1], problem.n_classes)[:, labeled.rows[out]]
-        held[np.ix_(np.array(ordinary), np.flatnonzero(out))] = told
-    return Fold(held, labeled.truth)
+    unknown = np.setdiff1d(np.arange(logs.shape[1]), labeled.rows)
+    spread = np.linspace(0, len(unknown) - 1, min(len(unknown), _MAX_COMPARED_ROWS))
+    unknown = unknown[spread.round().astype(int)]
+    ordinary = np.array([k for k, member in enumerate(members) if not member.adapts], dtype=int)
+    others = [logs[:, :0]]
+    for out, fitted in taught:
+        told = answers(fitted, logs.shape[1], problem.n_classes)
+        if problem.shares is not None:
+            told = answer_matched([members[k] for k in ordinary], fitted, problem, told)
+        held[np.ix_(ordinary, np.flatnonzero(out))] = told[:, labeled.rows[out]]
+        others.append(logs[:, unknown])
+        others[-1][ordinary] = told[:, unknown]
+    return Evidence(Fold(held, labeled.truth), np.concatenate(others, axis=1))
 
 
 def left_out_sources(problem: Problem, max_folds: int) -> Iterator[tuple[int, list[int], Codes]]:

@@ -14,7 +14,7 @@ from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._self_training import Powers, learn_powers
 from mixda.selection._shares import (
     Ranges,
-    difference_of_shares,
+    estimate_difference,
     estimate_shares,
     given_shares,
     match_shares,
@@ -24,10 +24,9 @@ from mixda.selection._shares import (
 )
 from mixda.selection._views import COMMON
 
-COMMITTEE, COMMON_ONLY = "committee", "common scale"
+COMMITTEE, MATCHED = "committee", "matched classifiers"
 
-_MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to decide alone
-_SHARE_POWER = 0.5  # of re-estimated class shares, which are uncertain
+_MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to see class shares
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,16 @@ class Verdict:
     skill : float
         Share of the labels' entropy that the whole committee explains on left-out sources.
     difference : float
-        Total variation between class shares in the sources and those seen in the target, if they
-        made the common scale decide alone; else 0.
+        Total variation between class shares in the sources and in the target, if it made ordinary
+        classifiers decide alone; else 0.
+    shares : ndarray of shape (nc,) or None
+        Class shares of the target that the views are matched to.
     log_odds : ndarray of shape (nc,) or None
-        Shifts of the log-odds to the class shares estimated in the target.
+        Shifts of the log-odds to these shares.
+    given : bool
+        Whether the user gave class shares.
+    voters : tuple of int
+        Members that have a say, whatever their weights.
     """
 
     weights: Array
@@ -58,12 +63,15 @@ class Verdict:
     powers: Powers = field(default_factory=Powers)
     skill: float = 0.0
     difference: float = 0.0
+    shares: Array | None = None
     log_odds: Array | None = None
+    given: bool = False
+    voters: tuple[int, ...] = ()
 
     @property
     def choice(self) -> str:
         """Who decides."""
-        return COMMON_ONLY if self.difference > 0 else COMMITTEE
+        return COMMITTEE if self.shares is None else MATCHED
 
     @property
     def power(self) -> float:
@@ -76,11 +84,11 @@ def decide(
     folds: Sequence[Fold],
     logs: Array,
     usual: Array,
+    answer: Callable[[Array], Array],
     labeled: Sequence[Fold] = (),
     ranges: Ranges | None = None,
-    only_proportions: Callable[[], bool] = lambda: False,
 ) -> Verdict:
-    """Weigh the members; let the common scale decide alone where class shares differ.
+    """Weigh the members; let ordinary ones decide in matched views where class shares differ.
 
     Parameters
     ----------
@@ -91,13 +99,12 @@ def decide(
         Answers on the target.
     usual : ndarray of shape (nc,)
         Class shares of the sources.
+    answer : callable
+        Returns the answers on the target in views matched to given shares.
     labeled : sequence of Fold
         Labeled target rows, if there are any.
     ranges : tuple of two ndarrays of shape (nc,), optional
         Class shares that the user knows.
-    only_proportions : callable
-        Whether the target looks like the sources but for its class shares; asked if the common
-        scale sees other shares and the committee does not.
     """
     scores = np.mean(
         [(fold.logs.argmax(axis=2) == fold.truth).mean(axis=1) for fold in folds], axis=0
@@ -105,64 +112,132 @@ def decide(
     weights = fit_weights([*folds, *labeled])
     powers, left_out = learn_powers(folds, left_out_logs(folds))
     judged = calibrate(folds, left_out)
-    verdict = Verdict(weights, judged, scores, powers, judged.skill)
-    common = common_members(members)
-    if not common:
+    everyone = tuple(range(len(members)))
+    verdict = Verdict(weights, judged, scores, powers, judged.skill, voters=everyone)
+
+    ordinary = ordinary_members(members)
+    own = [fold.take(ordinary) for fold in folds]
+    seeing = fit_weights(own)
+    power = calibrate(own, left_out_logs(own)).power
+
+    def see(shares: Array) -> Array:
+        pooled = combine(seeing, answer(shares)[ordinary])
+        return estimate_shares(temper(pooled, power), usual)
+
+    shares = _target_shares(members, folds, logs, usual, judged.accuracy, see, ranges)
+    if shares is None:
         return verdict
-    own = [fold.take(common) for fold in folds]
-    first = fit_weights(own)
-    answers = combine(first, logs[common])
-    if ranges is None:
-        seen = difference_of_shares(weights, first, common, folds, logs, usual)
-        difference, believed = seen.size, seen.believed or (seen.suspected and only_proportions())
-        shares = estimate_shares(answers, usual)
-    else:
-        shares, believed = given_shares(answers, ranges, usual)
-        difference = total_variation(shares, usual)
-    own_logs = left_out_logs(own)
-    if not believed or calibrate(own, own_logs).accuracy < judged.accuracy - _MAX_LOSS:
-        return verdict
-    chosen = fit_weights([*own, *(fold.take(common) for fold in labeled)])
-    own_judged = calibrate([match_shares(fold, shares) for fold in own], own_logs)
-    log_odds = None
-    if ranges is None:
-        log_odds = _shift(temper(combine(chosen, logs[common]), own_judged.power), usual)
-        parts = zip(own_judged.logs, own_judged.rows, strict=True)
-        adjusted = [reweight(part, _shift(part, usual, rows)) for part, rows in parts]
-        own_judged = replace(own_judged, logs=adjusted)
-    weights = np.zeros(len(members))
-    weights[common] = chosen
+
+    def fit_hedged(parts: Sequence[Fold]) -> Array:
+        return _fit_hedged(members, parts)
+
+    log_odds = np.log(smooth_shares(shares) / smooth_shares(usual))
+    hedged = calibrate(own, left_out_logs(folds, fit_hedged))
     return replace(
         verdict,
-        weights=weights,
-        left_out=own_judged,
+        weights=fit_hedged([*folds, *labeled]),
+        left_out=replace(
+            hedged,
+            logs=[reweight(part, log_odds) for part in hedged.logs],
+            rows=[match_shares(fold, shares).rows for fold in folds],
+        ),
         powers=Powers(),
-        difference=difference,
+        difference=total_variation(shares, usual),
+        shares=shares,
         log_odds=log_odds,
+        given=ranges is not None,
+        voters=tuple(ordinary),
     )
 
 
-def _shift(logs: Array, usual: Array, rows: Array | None = None) -> Array:
-    """Return the shift of the log-odds toward the class shares that the rows seem to have."""
-    shares = estimate_shares(logs, usual, rows)
-    shift: Array = _SHARE_POWER * np.log(shares / smooth_shares(usual))
-    return shift
+def _fit_hedged(members: Sequence[Member], folds: Sequence[Fold]) -> Array:
+    """Return weights by which all ordinary members, and those on the common scale, have equal say.
+
+    Where a target differs by its class shares only, the common scale is right whatever they are.
+    """
+    weights = np.zeros(len(members))
+    for chosen in (ordinary_members(members), common_members(members)):
+        weights[chosen] += 0.5 * fit_weights([fold.take(chosen) for fold in folds])
+    return weights
+
+
+def _target_shares(
+    members: Sequence[Member],
+    folds: Sequence[Fold],
+    logs: Array,
+    usual: Array,
+    accuracy: float,
+    see: Callable[[Array], Array],
+    ranges: Ranges | None,
+) -> Array | None:
+    """Return the target's class shares if they differ, as given or as the common scale sees them.
+
+    A common scale that is much less accurate than the committee, `accuracy`, sees nothing.
+    """
+    common = common_members(members)
+    own = [fold.take(common) for fold in folds]
+    judged = calibrate(own, left_out_logs(own))
+    pooled = temper(combine(fit_weights(own), logs[common]), judged.power)
+    if ranges is not None:
+        return given_shares(pooled, ranges, usual)
+    if judged.accuracy < accuracy - _MAX_LOSS:
+        return None
+    true = [np.bincount(fold.truth, minlength=len(usual)) / len(fold.truth) for fold in folds]
+    errors = []
+    for k, (part, shares) in enumerate(zip(judged.logs, true, strict=True)):
+        others = [other for j, other in enumerate(true) if j != k] or [usual]
+        seen = estimate_shares(part, np.mean(others, axis=0))
+        errors.append(total_variation(seen, shares))
+    return estimate_difference(estimate_shares(pooled, usual), usual, max(errors), see)
 
 
 def decide_without_trials(
-    members: Sequence[Member], difference: float, labeled: Sequence[Fold] = ()
+    members: Sequence[Member],
+    logs: Array,
+    usual: Array,
+    only_proportions: bool,
+    labeled: Sequence[Fold] = (),
+    ranges: Ranges | None = None,
 ) -> Verdict:
     """Weigh the members by target labels, or else equally.
 
-    Only ordinary members on the common scale have a say if class shares differ.
+    Parameters
+    ----------
+    members, logs, usual, labeled, ranges : see `decide`
+    only_proportions : bool
+        Whether the target seems to differ by its class shares only. Then ordinary members on the
+        common scale decide alone.
     """
-    having = common_members(members) if difference > 0 else list(range(len(members)))
+    common = common_members(members)
+    equal = combine(np.full(len(common), 1.0 / len(common)), logs[common])
+    shares = None if ranges is None else given_shares(equal, ranges, usual)
+    having, difference, log_odds = list(range(len(members))), 0.0, None
+    if shares is not None:
+        having, difference = ordinary_members(members), total_variation(shares, usual)
+        log_odds = np.log(smooth_shares(shares) / smooth_shares(usual))
+    elif only_proportions:
+        having = common
+        difference = total_variation(estimate_shares(equal, usual), usual)
     weights = np.zeros(len(members))
     weights[having] = 1.0 / len(having)
     if labeled:
         weights[having] = fit_weights([fold.take(having) for fold in labeled])
     unknown = np.full(len(members), np.nan)
-    return Verdict(weights, None, unknown, difference=difference)
+    return Verdict(
+        weights,
+        None,
+        unknown,
+        difference=difference,
+        shares=shares,
+        log_odds=log_odds,
+        given=ranges is not None,
+        voters=tuple(having),
+    )
+
+
+def ordinary_members(members: Sequence[Member]) -> list[int]:
+    """Return the positions of members that do not adapt."""
+    return [k for k, member in enumerate(members) if not member.adapts]
 
 
 def common_members(members: Sequence[Member]) -> list[int]:
@@ -187,12 +262,17 @@ def explain(
         )
     if verdict.difference > 0:
         sentences.append(
-            "Adaptation was declined: the class shares in the target seem to differ from those of "
-            f"the sources (by {verdict.difference:.0%} of the rows), and adapting would take that "
-            "for a shift. If you know the shares, give them (target_shares)."
+            "Adaptation was declined: the class shares of the target differ from those of the "
+            f"sources (by {verdict.difference:.0%} of the rows), and adapting would take that for "
+            "a shift."
         )
-        if verdict.log_odds is not None:
-            sentences.append("The class shares were estimated and taken into account.")
+        if verdict.shares is not None:
+            sentences.append(
+                "Ordinary classifiers decide, with own scales matched to the shares that were "
+                f"{'given' if verdict.given else 'estimated'}."
+            )
+        if not verdict.given:
+            sentences.append("If you know the shares, give them (target_shares).")
     if failed:
         sentences.append(f"Could not be fitted and has no say: {'; '.join(failed)}.")
     if reasons:
@@ -202,5 +282,4 @@ def explain(
 
 def best_ordinary(verdict: Verdict, members: Sequence[Member]) -> int:
     """Return the position of the ordinary member that did best on left-out sources."""
-    ordinary = [k for k, member in enumerate(members) if not member.adapts]
-    return max(ordinary, key=lambda k: verdict.scores[k])
+    return max(ordinary_members(members), key=lambda k: verdict.scores[k])

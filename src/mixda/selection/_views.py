@@ -45,15 +45,24 @@ class Views:
     ranks: list[Interpolate]
     projections: dict[str, Rule | None]
 
-    def rule(self, view: str, domain: int, sources: Sequence[int]) -> Rule:
-        """Return the map of a domain into a view; a common scale is that of these sources."""
+    def rule(
+        self, view: str, domain: int, sources: Sequence[int], match: Affine | None = None
+    ) -> Rule:
+        """Return the map of a domain into a view.
+
+        A common scale is that of these sources. `match` follows a domain's own scale or ranks.
+        """
         if view == RAW:
             return Chain(())
         if view == COMMON:
-            first: Rule = standardization(np.vstack([self.domains[k] for k in sources]))
-        else:
-            first = (self.scales if view == OWN else self.ranks)[domain]
-        return Chain((first, Clip(_BOUND)))
+            common = standardization(np.vstack([self.domains[k] for k in sources]))
+            return Chain((common, Clip(_BOUND)))
+        own = self.own_rule(view, domain)
+        return Chain((own, Clip(_BOUND)) if match is None else (own, match, Clip(_BOUND)))
+
+    def own_rule(self, view: str, domain: int) -> Rule:
+        """Return the map of a domain to its own scale or ranks."""
+        return (self.scales if view == OWN else self.ranks)[domain]
 
 
 def make_views(sources: Sequence[Array], target: Array, seed: int) -> Views:

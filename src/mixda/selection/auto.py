@@ -7,7 +7,7 @@ their weights, calibrates the committee and tells how far to trust it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,10 +41,12 @@ from mixda.selection._thinning import thin
 from mixda.selection._trials import (
     Labeled,
     Problem,
+    answer_matched,
     answers,
     fit_members,
     label_evidence,
     run_trials,
+    teach_parts,
 )
 from mixda.selection._verdict import COMMITTEE, Verdict, decide, decide_without_trials
 from mixda.selection._views import TARGET, make_views
@@ -77,11 +79,12 @@ class AutoMSDA(MultiSourceClassifier):
     shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
     learned on left-out sources, too.
 
-    If the committee sees class shares in the target that differ more than those it sees in any
-    left-out source, ordinary classifiers on the common scale decide alone: own scales and transport
-    would take other shares for a shift. Their log-odds are then shifted halfway to the estimated
-    shares. With a single source nothing can be left out; all members then have the same weight,
-    and no accuracy is estimated.
+    If the class shares of the target differ clearly from those of the sources, ordinary classifiers
+    decide alone, because transport would take other shares for a shift. Own scales and ranks of the
+    target are matched to these shares, and log-odds are shifted to them. Shares that you do not
+    give are estimated on the common scale, and believed where they differ more than it was wrong on
+    any left-out source. With a single source nothing can be left out; all members then have the
+    same weight, and no accuracy is estimated.
 
     Parameters
     ----------
@@ -126,8 +129,8 @@ class AutoMSDA(MultiSourceClassifier):
         Mean accuracy of the committee and of each member on left-out sources; empty if none could
         be left out.
     choice_ : str
-        "committee", or "common scale" if ordinary classifiers on that scale decide alone. These
-        four are not there after a fit without a target.
+        "committee", or "matched classifiers" if class shares differ and ordinary classifiers
+        decide alone. These four are not there after a fit without a target.
     rule_ : Rule
         The classifier as a value.
     sources_ : ndarray of shape (N,)
@@ -238,11 +241,14 @@ class AutoMSDA(MultiSourceClassifier):
             members = [*(member for member in members if not member.adapts), *own]
         order = CanonicalOrder.of_samples(sources, len(self.classes_))
         self._order, self._class_order = order.sources.tolist(), order.classes
-        sources = [sources[k] for k in self._order]
+        sources = order.sorted_samples(sources)
         if target is None:
             self._fit_without_target(members[0], sources)
             return
         labels = encode_target_labels(self._labels or [None] * len(target), self.classes_)
+        labels = np.where(labels < 0, -1, order.ranks[labels])
+        if ranges is not None:
+            ranges = ranges[0][order.classes], ranges[1][order.classes]
         problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
         used = {k: len(codes) for k, codes in zip(self._order, problem.codes, strict=True)}
         self._rows_used = [*(used[k] for k in range(len(sources))), len(rows)]
@@ -253,11 +259,20 @@ class AutoMSDA(MultiSourceClassifier):
         folds = self._run_trials(members, sources, target)
         with Progress(1, "adapting to the target", self.verbose) as progress:
             fitted = self._fit_members(members, problem)
-            logs = answers(fitted, len(rows), len(self.classes_))
-            evidence = label_evidence(members, problem, labeled, logs, self.n_jobs)
+            logs = answers(fitted, len(rows), problem.n_classes)
+            taught = teach_parts(members, problem, labeled, self.n_jobs)
+            evidence = label_evidence(members, problem, labeled, taught, logs)
             progress.update(1)
-        verdict = self._decide(members, folds, logs, sources, target[rows], evidence, ranges)
-        committee = assemble(members, fitted, problem, verdict, logs, ranges)
+
+        def answer(shares: Array) -> Array:
+            return answer_matched(members, fitted, replace(problem, shares=shares), logs)
+
+        verdict = self._decide(members, folds, logs, problem, evidence.known, ranges, answer)
+        if verdict.shares is not None:
+            logs = answer(verdict.shares)
+            problem = replace(problem, shares=verdict.shares)
+            evidence = label_evidence(members, problem, labeled, taught, logs)
+        committee = assemble(members, fitted, problem, verdict, logs, ranges, order.classes)
         self._pools, self.weights_ = committee.pools, committee.weights
         self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
         self._suggestions = rows[
@@ -279,8 +294,8 @@ class AutoMSDA(MultiSourceClassifier):
         problem, _ = self._problem(sources, pooled, np.full(0, -1), len(pooled))
         fitted = self._fit_members([member], problem)
         rules = [model.rule() for model in fitted if model is not None]
-        log_odds = np.zeros(len(self.classes_))
-        self._pools = make_pools([member], rules, problem, np.ones(1), log_odds)
+        log_odds = np.zeros(problem.n_classes)
+        self._pools = make_pools([member], rules, problem, np.ones(1), log_odds, self._class_order)
         self.rule_ = self._pools[TARGET]
 
     def _problem(
@@ -288,18 +303,13 @@ class AutoMSDA(MultiSourceClassifier):
     ) -> tuple[Problem, NDArray[np.intp]]:
         """Return thinned domains in canonical order, and the target rows that are used."""
         each = max(_MIN_ROWS, max_rows // len(sources))
-        kept = [self._thin(source, each) for source in sources]
+        kept = [thin(*source, each, self._seed) for source in sources]
         parts = [(X[rows], codes[rows]) for (X, codes), rows in zip(sources, kept, strict=True)]
         rows = thin(target, None, each, self._seed)
         labeled = np.flatnonzero(labels >= 0)
         rows = np.concatenate([rows, labeled[~np.isin(labeled, rows)]])
         views = make_views([X for X, _ in parts], target[rows], self._seed)
-        return Problem(views, [c for _, c in parts], self._class_order, self._seed), rows
-
-    def _thin(self, source: Source, n: int) -> NDArray[np.intp]:
-        """Return at most n rows of a source, whatever the order of its rows and classes."""
-        X, codes = source
-        return thin(X, np.argsort(self._class_order)[codes], n, self._seed)
+        return Problem(views, [c for _, c in parts], len(self.classes_), self._seed), rows
 
     def _run_trials(
         self, members: list[Member], sources: list[Source], target: Array
@@ -335,40 +345,31 @@ class AutoMSDA(MultiSourceClassifier):
         members: list[Member],
         folds: dict[int, Fold],
         logs: Array,
-        sources: list[Source],
-        target: Array,
+        problem: Problem,
         labeled: Fold,
         ranges: Ranges | None,
+        answer: Callable[[Array], Array],
     ) -> Verdict:
-        n_classes = len(self.classes_)
-        if folds:
-            shares = [np.bincount(codes, minlength=n_classes) / len(codes) for _, codes in sources]
-            weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
-            evidence = [replace(labeled, weight=weight)] if weight > 0 else []
-            usual = np.mean(shares, axis=0)
-            return decide(
-                members,
-                list(folds.values()),
-                logs,
-                usual,
-                evidence,
-                ranges,
-                lambda: self._diagnose(sources, target).only_proportions,
-            )
-        shift = self._diagnose(sources, target)
-        skew = shift.skew if shift.only_proportions else 0.0
-        return decide_without_trials(members, skew, [labeled] if len(labeled.truth) else [])
+        usual = problem.usual_shares(range(len(problem.codes)))
+        if not folds:
+            evidence = [labeled] if len(labeled.truth) else []
+            only_proportions = self._diagnose(problem).only_proportions
+            return decide_without_trials(members, logs, usual, only_proportions, evidence, ranges)
+        weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
+        evidence = [replace(labeled, weight=weight)] if weight > 0 else []
+        return decide(members, list(folds.values()), logs, usual, answer, evidence, ranges)
 
-    def _diagnose(self, sources: list[Source], target: Array) -> ShiftDiagnosis:
+    def _diagnose(self, problem: Problem) -> ShiftDiagnosis:
         """Compare the target with the sources on the common scale, on a few rows of each."""
-        kept = [self._thin(source, _MAX_DIAGNOSED_ROWS) for source in sources]
-        rank = np.argsort(self._class_order)
-        few = [(X[rows], rank[codes[rows]]) for (X, codes), rows in zip(sources, kept, strict=True)]
+        *domains, target = problem.views.domains
+        sources = zip(domains, problem.codes, strict=True)
+        kept = [(X, codes, thin(X, codes, _MAX_DIAGNOSED_ROWS, self._seed)) for X, codes in sources]
+        few = [(X[rows], codes[rows]) for X, codes, rows in kept]
         scale = standardization(np.vstack([X for X, _ in few]))
         return diagnose_shift(
             [(scale(X), codes) for X, codes in few],
             scale(target[thin(target, None, _MAX_DIAGNOSED_ROWS, self._seed)]),
-            len(self.classes_),
+            problem.n_classes,
             np.random.default_rng(self._seed),
         )
 
@@ -401,7 +402,7 @@ class AutoMSDA(MultiSourceClassifier):
             ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
             kept = np.ones(len(ids), dtype=bool)
             kept[ids >= 0] = without_rare_classes(ids[ids >= 0], codes[ids >= 0])
-            labels = self.classes_[codes]
+            labels = self.classes_[self._class_order[codes]]
             self.display_.fit(np.vstack(X)[kept], labels[kept], sample_domain=ids[kept])
         self.source_mixtures_ = self.display_.source_mixtures_
         self.unlabeled_mixture_ = self.display_.unlabeled_mixture_
