@@ -137,7 +137,7 @@ def test_mostly_one_class_without_shift_is_not_adapted():
     X, y, ids, truth = stacked(*sources, target=target)
     model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
     alone = SourceOnly().fit(X, y, sample_domain=ids).score(X[ids < 0], truth)
-    assert model.choice_ == "matched classifiers"
+    assert model.choice_ == "matched committee"
     assert model.trust_.declined
     assert "shares" in model.trust_.reason
     assert model.score(X[ids < 0], truth) > alone - 0.02
@@ -160,7 +160,7 @@ def test_given_shares_match_own_scales(moved_and_skewed, sources):
     X, y, ids = X[kept], y[kept], ids[kept]
     unaware = quick().fit(X, y, sample_domain=ids).score(X[ids < 0], truth)
     model = quick(target_shares={0: 0.9}).fit(X, y, sample_domain=ids)
-    assert model.choice_ == "matched classifiers"
+    assert model.choice_ == "matched committee"
     assert model.trust_.declined
     assert "given" in model.trust_.reason
     assert (model.trust_.accuracy is None) == (sources == 1)

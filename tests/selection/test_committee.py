@@ -22,6 +22,7 @@ from mixda.selection._estimate import (
 )
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._matching import match_moments
+from mixda.selection._members import Member
 from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._self_training import Powers, answer, fit_clusters, learn_powers
 from mixda.selection._shares import (
@@ -33,6 +34,8 @@ from mixda.selection._shares import (
     reweight,
 )
 from mixda.selection._thinning import thin
+from mixda.selection._trials import Labeled, Problem
+from mixda.selection._views import COMMON, OWN, TARGET, make_views
 
 
 def make_logs(truth, sharpness, noise, rng):
@@ -269,19 +272,18 @@ def test_estimated_shares_solve_the_likelihood():
     assert estimated == pytest.approx(grid[np.argmax(np.array(fit) + prior)], abs=0.02)
 
 
-@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.31, None)])
+@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.31, 0.0)])
 def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
-    shares = estimate_difference(start, usual, error, lambda shares: shares)
-    if left is None:
-        assert shares is None
-    else:
-        np.testing.assert_allclose(shares, usual + left * (start - usual))
+    shares, strength = estimate_difference(start, usual, error, lambda shares: shares)
+    np.testing.assert_allclose(shares, usual + left * (start - usual))
+    assert strength == pytest.approx(left)
 
 
 def test_own_scales_can_overrule_the_common_scale():
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
-    assert estimate_difference(start, usual, 0.2, lambda s: usual + 0.5 * (s - usual)) is None
+    half = estimate_difference(start, usual, 0.0, lambda s: usual + 0.5 * (s - usual))
+    assert half == (pytest.approx(usual), 0.0)
 
 
 def test_matched_rows_are_where_they_are_in_the_source():
@@ -420,3 +422,18 @@ def test_repeated_objects_are_noticed():
     assert has_repeated_objects([X, again], [codes, codes])
     assert not has_repeated_objects([X, new], [codes, others])
     assert not has_repeated_objects([X], [codes])
+
+
+def test_labels_teach_the_common_scale_only_if_every_class_has_one():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(30, 2)), np.repeat([0, 1, 2], 10)
+    problem = Problem(make_views([X], X + 9.0, 0), [codes], 3, 0)
+    common, own = (Member("m", view, False, lambda *_: None) for view in (COMMON, OWN))
+
+    def n_rows(member, truth):
+        labeled = Labeled(np.arange(len(truth)), np.array(truth))
+        return len(replace(problem, labeled=labeled).sample(member, TARGET, [0]).X)
+
+    assert n_rows(common, [0, 1]) == 30
+    assert n_rows(own, [0, 1]) == 30 + 2 * 2  # round(10 * 2 / (2 + 2 * 3)) copies
+    assert n_rows(common, [0, 1, 2]) == 30 + 3 * 3

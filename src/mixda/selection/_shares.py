@@ -46,8 +46,8 @@ def total_variation(p: Array, q: Array) -> float:
 
 def estimate_difference(
     start: Array, usual: Array, error: float, revise: Callable[[Array], Array]
-) -> Array | None:
-    r"""Return the class shares of a target if they differ from the usual ones, or None.
+) -> tuple[Array, float]:
+    r"""Return the class shares of a target, and how strongly they are believed to differ.
 
     A shift makes any classifier see wrong shares. They are believed to differ if the common scale
     sees a larger difference :math:`\delta` than it is wrong by on any left-out source, and all
@@ -55,8 +55,7 @@ def estimate_difference(
     shares are then shrunk toward the usual ones by the part that may be an error
     :math:`\varepsilon`:
 
-    .. math:: \pi = \pi^S + \bigl(1 - (\varepsilon / \delta)^2\bigr) \,
-              (\hat\pi - \pi^S)
+    .. math:: \pi = \pi^S + s \, (\hat\pi - \pi^S), \qquad s = 1 - (\varepsilon / \delta)^2
 
     Parameters
     ----------
@@ -69,29 +68,35 @@ def estimate_difference(
     revise : callable
         Returns the shares that all scales see if they are matched to given shares.
 
+    Returns
+    -------
+    shares : ndarray of shape (nc,)
+    strength : float
+        The factor :math:`s`, zero if they are not believed to differ.
+
     Examples
     --------
     >>> import numpy as np
     >>> from mixda.selection._shares import estimate_difference
     >>> usual, start = np.array([0.5, 0.5]), np.array([0.9, 0.1])
-    >>> estimate_difference(start, usual, 0.2, lambda shares: shares).round(3)
-    array([0.8, 0.2])
-    >>> estimate_difference(start, usual, 0.2, lambda shares: usual) is None
-    True
+    >>> shares, strength = estimate_difference(start, usual, 0.2, lambda shares: shares)
+    >>> shares.round(3), round(strength, 3)
+    (array([0.8, 0.2]), 0.75)
+    >>> estimate_difference(start, usual, 0.2, lambda shares: usual)
+    (array([0.5, 0.5]), 0.0)
     """
     least = max(error, _MIN_DIFFERENCE)
     difference, shares = total_variation(start, usual), start
+    if difference > least:
+        for _ in range(_MATCHING_ROUNDS):
+            shares, last = revise(shares), shares
+            if total_variation(shares, last) < _CHANGE:
+                break
+        difference = min(difference, total_variation(shares, usual))
     if difference <= least:
-        return None
-    for _ in range(_MATCHING_ROUNDS):
-        shares, last = revise(shares), shares
-        if total_variation(shares, last) < _CHANGE:
-            break
-    difference = min(difference, total_variation(shares, usual))
-    if difference <= least:
-        return None
-    shrunk: Array = usual + (1.0 - (error / difference) ** 2) * (shares - usual)
-    return shrunk
+        return usual, 0.0
+    strength = 1.0 - (error / difference) ** 2
+    return usual + strength * (shares - usual), strength
 
 
 def estimate_shares(logs: Array, usual: Array, rows: Array | None = None) -> Array:
@@ -138,10 +143,10 @@ def smooth_shares(shares: Array) -> Array:
     return smoothed
 
 
-def given_shares(logs: Array, ranges: Ranges, usual: Array) -> Array | None:
-    """Return the shares that the user's ranges allow, or None if they hardly differ from usual."""
+def given_shares(logs: Array, ranges: Ranges, usual: Array) -> tuple[Array, float]:
+    """Return the shares that the user's ranges allow, and one if they clearly differ, else zero."""
     shares: Array = np.exp(reweight(logs, fit_log_odds(logs, ranges))).mean(axis=0)
-    return shares if total_variation(shares, usual) > _MIN_DIFFERENCE else None
+    return shares, float(total_variation(shares, usual) > _MIN_DIFFERENCE)
 
 
 def match_shares(fold: Fold, shares: Array) -> Fold:

@@ -20,12 +20,12 @@ from mixda.rules import Affine, Chain, Rule, smooth_logs
 from mixda.selection._matching import match_moments
 from mixda.selection._members import Fitted, Member, Sample
 from mixda.selection._pool import SMOOTHING, Fold
-from mixda.selection._views import OWN, RANKS, TARGET, Views
+from mixda.selection._views import COMMON, OWN, RANKS, TARGET, Views
 
 Codes = NDArray[np.intp]
 
 
-_COPIES = 10  # of a labeled target row among the rows of the sources
+_MAX_COPIES = 10  # of a labeled target row among the rows of the sources
 _LABEL_FOLDS = 3
 _MAX_COMPARED_ROWS = 300  # without a label, beside those with one
 
@@ -58,9 +58,10 @@ class Problem:
         parts = [self.encode(member, k, sources) for k in sources]
         codes = [self.codes[k] for k in sources]
         target = self.encode(member, domain, sources)
-        if self.labeled is not None and domain == TARGET and not member.adapts:
-            parts.append(np.repeat(target[self.labeled.rows], _COPIES, axis=0))
-            codes.append(np.repeat(self.labeled.truth, _COPIES))
+        if self.labeled is not None and domain == TARGET and self._teaches(member):
+            n_copies = self._n_copies(len(self.labeled.rows))
+            parts.append(np.repeat(target[self.labeled.rows], n_copies, axis=0))
+            codes.append(np.repeat(self.labeled.truth, n_copies))
         return Sample(
             np.vstack(parts),
             np.concatenate(codes),
@@ -68,6 +69,20 @@ class Problem:
             target,
             self.n_classes,
         )
+
+    def _teaches(self, member: Member) -> bool:
+        """Whether labeled target rows teach a member.
+
+        On the common scale, all of a target that has moved looks like the classes that have labels,
+        so every class must have one.
+        """
+        assert self.labeled is not None
+        complete = len(np.unique(self.labeled.truth)) == self.n_classes
+        return not member.adapts and (complete or member.view != COMMON)
+
+    def _n_copies(self, n_labels: int) -> int:
+        """Return how many rows of a source a labeled row counts for: more, the more there are."""
+        return max(1, round(_MAX_COPIES * n_labels / (n_labels + 2 * self.n_classes)))
 
     def encode(self, member: Member, domain: int, sources: Sequence[int]) -> Array:
         """Return a domain as a member sees it."""
@@ -125,30 +140,33 @@ def answers(fitted: Sequence[Fitted | None], n: int, n_classes: int) -> Array:
     )
 
 
-def answer_matched(
-    members: Sequence[Member], fitted: Sequence[Fitted | None], problem: Problem, logs: Array
-) -> Array:
-    """Return answers on the target in views matched to `problem.shares`.
+def match_members(
+    members: Sequence[Member], fitted: Sequence[Fitted | None], problem: Problem
+) -> list[Fitted | None]:
+    """Return members as they answer in views of the target that are matched to `problem.shares`.
 
-    Members that adapt and members on the common scale do not change their answers.
+    Ordinary members stay as they are and see the target elsewhere; members that adapt are fitted
+    again. On the common scale, nothing changes.
 
     Parameters
     ----------
     members, fitted
         As they were fitted without matching.
     problem : Problem
-    logs : ndarray of shape (n_members, n, nc)
-        Their answers without matching.
     """
-    matched: Array = logs.copy()
+    sources = range(len(problem.codes))
     seen: dict[tuple[str, bool], Array] = {}
-    for k, (member, model) in enumerate(zip(members, fitted, strict=True)):
-        if model is None or member.adapts or member.view not in (OWN, RANKS):
-            continue
-        key = member.view, member.all_features
-        if key not in seen:
-            seen[key] = problem.encode(member, TARGET, range(len(problem.codes)))
-        matched[k] = smooth_logs(model.rule()(seen[key]), SMOOTHING)
+    matched: list[Fitted | None] = []
+    for member, model in zip(members, fitted, strict=True):
+        if model is None or member.view not in (OWN, RANKS):
+            matched.append(model)
+        elif member.adapts:
+            matched.append(_fit(member, problem, TARGET, sources))
+        else:
+            key = member.view, member.all_features
+            if key not in seen:
+                seen[key] = problem.encode(member, TARGET, sources)
+            matched.append(Fitted(model.rule()(seen[key]), model.rule))
     return matched
 
 
@@ -213,9 +231,9 @@ def label_evidence(
     ordinary = np.array([k for k, member in enumerate(members) if not member.adapts], dtype=int)
     others = [logs[:, :0]]
     for out, fitted in taught:
-        told = answers(fitted, logs.shape[1], problem.n_classes)
         if problem.shares is not None:
-            told = answer_matched([members[k] for k in ordinary], fitted, problem, told)
+            fitted = match_members([members[k] for k in ordinary], fitted, problem)
+        told = answers(fitted, logs.shape[1], problem.n_classes)
         held[np.ix_(ordinary, np.flatnonzero(out))] = told[:, labeled.rows[out]]
         others.append(logs[:, unknown])
         others[-1][ordinary] = told[:, unknown]

@@ -24,7 +24,7 @@ from mixda.selection._shares import (
 )
 from mixda.selection._views import COMMON
 
-COMMITTEE, MATCHED = "committee", "matched classifiers"
+COMMITTEE, MATCHED = "committee", "matched committee"
 
 _MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to see class shares
 
@@ -45,8 +45,10 @@ class Verdict:
     skill : float
         Share of the labels' entropy that the whole committee explains on left-out sources.
     difference : float
-        Total variation between class shares in the sources and in the target, if it made ordinary
-        classifiers decide alone; else 0.
+        Total variation between class shares in the sources and in the target, if they are believed
+        to differ; else 0.
+    strength : float
+        How strongly, from 0 to 1.
     shares : ndarray of shape (nc,) or None
         Class shares of the target that the views are matched to.
     log_odds : ndarray of shape (nc,) or None
@@ -63,6 +65,7 @@ class Verdict:
     powers: Powers = field(default_factory=Powers)
     skill: float = 0.0
     difference: float = 0.0
+    strength: float = 0.0
     shares: Array | None = None
     log_odds: Array | None = None
     given: bool = False
@@ -88,7 +91,7 @@ def decide(
     labeled: Sequence[Fold] = (),
     ranges: Ranges | None = None,
 ) -> Verdict:
-    """Weigh the members; let ordinary ones decide in matched views where class shares differ.
+    """Weigh the members; the more class shares differ, the more ordinary ones on matched views.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ def decide(
     usual : ndarray of shape (nc,)
         Class shares of the sources.
     answer : callable
-        Returns the answers on the target in views matched to given shares.
+        Returns the answers of ordinary members on the target in views matched to given shares.
     labeled : sequence of Fold
         Labeled target rows, if there are any.
     ranges : tuple of two ndarrays of shape (nc,), optional
@@ -121,32 +124,33 @@ def decide(
     power = calibrate(own, left_out_logs(own)).power
 
     def see(shares: Array) -> Array:
-        pooled = combine(seeing, answer(shares)[ordinary])
-        return estimate_shares(temper(pooled, power), usual)
-
-    shares = _target_shares(members, folds, logs, usual, judged.accuracy, see, ranges)
-    if shares is None:
-        return verdict
+        return estimate_shares(temper(combine(seeing, answer(shares)), power), usual)
 
     def fit_hedged(parts: Sequence[Fold]) -> Array:
         return _fit_hedged(members, parts)
 
+    shares, strength = _target_shares(members, folds, logs, usual, judged.accuracy, see, ranges)
+    if strength == 0.0:
+        return verdict
     log_odds = np.log(smooth_shares(shares) / smooth_shares(usual))
-    hedged = calibrate(own, left_out_logs(folds, fit_hedged))
+    hedged = left_out_logs(folds, fit_hedged)
+    rest = 1.0 - strength
+    blended = [rest * a + strength * b for a, b in zip(left_out, hedged, strict=True)]
+    judged = calibrate(folds, blended)
     return replace(
         verdict,
-        weights=fit_hedged([*folds, *labeled]),
+        weights=rest * powers.committee * weights + strength * fit_hedged([*folds, *labeled]),
         left_out=replace(
-            hedged,
-            logs=[reweight(part, log_odds) for part in hedged.logs],
+            judged,
+            logs=[reweight(part, log_odds) for part in judged.logs],
             rows=[match_shares(fold, shares).rows for fold in folds],
         ),
-        powers=Powers(),
+        powers=Powers(1.0, rest * powers.clusters),
         difference=total_variation(shares, usual),
+        strength=strength,
         shares=shares,
         log_odds=log_odds,
         given=ranges is not None,
-        voters=tuple(ordinary),
     )
 
 
@@ -154,10 +158,13 @@ def _fit_hedged(members: Sequence[Member], folds: Sequence[Fold]) -> Array:
     """Return weights by which all ordinary members, and those on the common scale, have equal say.
 
     Where a target differs by its class shares only, the common scale is right whatever they are.
+    Without folds, the members of each group have the same weight.
     """
     weights = np.zeros(len(members))
     for chosen in (ordinary_members(members), common_members(members)):
-        weights[chosen] += 0.5 * fit_weights([fold.take(chosen) for fold in folds])
+        equal = np.full(len(chosen), 1.0 / len(chosen))
+        fitted = fit_weights([fold.take(chosen) for fold in folds]) if folds else equal
+        weights[chosen] += 0.5 * fitted
     return weights
 
 
@@ -169,8 +176,8 @@ def _target_shares(
     accuracy: float,
     see: Callable[[Array], Array],
     ranges: Ranges | None,
-) -> Array | None:
-    """Return the target's class shares if they differ, as given or as the common scale sees them.
+) -> tuple[Array, float]:
+    """Return the target's class shares, given or as the common scale sees them, and a strength.
 
     A common scale that is much less accurate than the committee, `accuracy`, sees nothing.
     """
@@ -181,7 +188,7 @@ def _target_shares(
     if ranges is not None:
         return given_shares(pooled, ranges, usual)
     if judged.accuracy < accuracy - _MAX_LOSS:
-        return None
+        return usual, 0.0
     true = [np.bincount(fold.truth, minlength=len(usual)) / len(fold.truth) for fold in folds]
     errors = []
     for k, (part, shares) in enumerate(zip(judged.logs, true, strict=True)):
@@ -210,28 +217,26 @@ def decide_without_trials(
     """
     common = common_members(members)
     equal = combine(np.full(len(common), 1.0 / len(common)), logs[common])
-    shares = None if ranges is None else given_shares(equal, ranges, usual)
-    having, difference, log_odds = list(range(len(members))), 0.0, None
-    if shares is not None:
-        having, difference = ordinary_members(members), total_variation(shares, usual)
-        log_odds = np.log(smooth_shares(shares) / smooth_shares(usual))
-    elif only_proportions:
-        having = common
-        difference = total_variation(estimate_shares(equal, usual), usual)
+    having = common if ranges is None and only_proportions else list(range(len(members)))
     weights = np.zeros(len(members))
     weights[having] = 1.0 / len(having)
     if labeled:
         weights[having] = fit_weights([fold.take(having) for fold in labeled])
-    unknown = np.full(len(members), np.nan)
-    return Verdict(
-        weights,
-        None,
-        unknown,
-        difference=difference,
+    verdict = Verdict(weights, None, np.full(len(members), np.nan), voters=tuple(having))
+    if ranges is None:
+        seen = total_variation(estimate_shares(equal, usual), usual)
+        return replace(verdict, difference=seen) if only_proportions else verdict
+    shares, strength = given_shares(equal, ranges, usual)
+    if strength == 0.0:
+        return verdict
+    return replace(
+        verdict,
+        weights=_fit_hedged(members, labeled),
+        difference=total_variation(shares, usual),
+        strength=strength,
         shares=shares,
-        log_odds=log_odds,
-        given=ranges is not None,
-        voters=tuple(having),
+        log_odds=np.log(smooth_shares(shares) / smooth_shares(usual)),
+        given=True,
     )
 
 
@@ -262,15 +267,16 @@ def explain(
         )
     if verdict.difference > 0:
         sentences.append(
-            "Adaptation was declined: the class shares of the target differ from those of the "
-            f"sources (by {verdict.difference:.0%} of the rows), and adapting would take that for "
-            "a shift."
+            "The class shares of the target differ from those of the sources (by "
+            f"{verdict.difference:.0%} of the rows), and adapting would take that for a shift."
         )
         if verdict.shares is not None:
             sentences.append(
-                "Ordinary classifiers decide, with own scales matched to the shares that were "
-                f"{'given' if verdict.given else 'estimated'}."
+                "Adaptation counts less the clearer this is, and own scales are matched to the "
+                f"shares that were {'given' if verdict.given else 'estimated'}."
             )
+        else:
+            sentences.append("Ordinary classifiers on the common scale decide alone.")
         if not verdict.given:
             sentences.append("If you know the shares, give them (target_shares).")
     if failed:

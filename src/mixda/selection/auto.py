@@ -41,14 +41,20 @@ from mixda.selection._thinning import thin
 from mixda.selection._trials import (
     Labeled,
     Problem,
-    answer_matched,
     answers,
     fit_members,
     label_evidence,
+    match_members,
     run_trials,
     teach_parts,
 )
-from mixda.selection._verdict import COMMITTEE, Verdict, decide, decide_without_trials
+from mixda.selection._verdict import (
+    COMMITTEE,
+    Verdict,
+    decide,
+    decide_without_trials,
+    ordinary_members,
+)
 from mixda.selection._views import TARGET, make_views
 from mixda.selection.proportions import ShiftDiagnosis, diagnose_shift
 
@@ -79,12 +85,12 @@ class AutoMSDA(MultiSourceClassifier):
     shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
     learned on left-out sources, too.
 
-    If the class shares of the target differ clearly from those of the sources, ordinary classifiers
-    decide alone, because transport would take other shares for a shift. Own scales and ranks of the
-    target are matched to these shares, and log-odds are shifted to them. Shares that you do not
-    give are estimated on the common scale, and believed where they differ more than it was wrong on
-    any left-out source. With a single source nothing can be left out; all members then have the
-    same weight, and no accuracy is estimated.
+    The more clearly the class shares of the target differ from those of the sources, the more do
+    ordinary classifiers decide, because transport would take other shares for a shift. Own scales
+    and ranks of the target are matched to these shares, and log-odds are shifted to them. Shares
+    that you do not give are estimated on the common scale, and believed as far as they differ more
+    than it was wrong on any left-out source. With a single source nothing can be left out; all
+    members then have the same weight, and no accuracy is estimated.
 
     Parameters
     ----------
@@ -129,8 +135,8 @@ class AutoMSDA(MultiSourceClassifier):
         Mean accuracy of the committee and of each member on left-out sources; empty if none could
         be left out.
     choice_ : str
-        "committee", or "matched classifiers" if class shares differ and ordinary classifiers
-        decide alone. These four are not there after a fit without a target.
+        "committee", or "matched committee" if scales are matched to other class shares. These four
+        are not there after a fit without a target.
     rule_ : Rule
         The classifier as a value.
     sources_ : ndarray of shape (N,)
@@ -265,12 +271,20 @@ class AutoMSDA(MultiSourceClassifier):
             progress.update(1)
 
         def answer(shares: Array) -> Array:
-            return answer_matched(members, fitted, replace(problem, shares=shares), logs)
+            """Ask ordinary members in views matched to these shares."""
+            ordinary = ordinary_members(members)
+            matched = match_members(
+                [members[k] for k in ordinary],
+                [fitted[k] for k in ordinary],
+                replace(problem, shares=shares),
+            )
+            return answers(matched, len(rows), problem.n_classes)
 
         verdict = self._decide(members, folds, logs, problem, evidence.known, ranges, answer)
         if verdict.shares is not None:
-            logs = answer(verdict.shares)
             problem = replace(problem, shares=verdict.shares)
+            fitted = match_members(members, fitted, problem)
+            logs = answers(fitted, len(rows), problem.n_classes)
             evidence = label_evidence(members, problem, labeled, taught, logs)
         committee = assemble(members, fitted, problem, verdict, logs, ranges, order.classes)
         self._pools, self.weights_ = committee.pools, committee.weights
