@@ -128,7 +128,7 @@ def test_given_shares_shift_the_answers(moved):
     assert shares[1] == pytest.approx(0.8, abs=0.02)
 
 
-def test_mostly_one_class_without_shift_is_not_adapted():
+def test_mostly_one_class_without_shift_is_not_taken_for_a_shift():
     """The everyday case of a plant: nearly all rows are healthy, and nothing else has changed."""
     sources = [make_domain(k, 0.1 * k, n=40, spread=1.4) for k in range(3)]
     X, y = make_domain(7, 0.1, n=60, spread=1.4)
@@ -138,7 +138,6 @@ def test_mostly_one_class_without_shift_is_not_adapted():
     model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
     alone = SourceOnly().fit(X, y, sample_domain=ids).score(X[ids < 0], truth)
     assert model.choice_ == "matched committee"
-    assert model.trust_.declined
     assert "shares" in model.trust_.reason
     assert model.score(X[ids < 0], truth) > alone - 0.02
 

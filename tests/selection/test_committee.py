@@ -435,5 +435,5 @@ def test_labels_teach_the_common_scale_only_if_every_class_has_one():
         return len(replace(problem, labeled=labeled).sample(member, TARGET, [0]).X)
 
     assert n_rows(common, [0, 1]) == 30
-    assert n_rows(own, [0, 1]) == 30 + 2 * 2  # round(10 * 2 / (2 + 2 * 3)) copies
-    assert n_rows(common, [0, 1, 2]) == 30 + 3 * 3
+    assert n_rows(own, [0, 1]) == 30 + 2  # round(10 * 2 / (2 + 4 * 3)) copies
+    assert n_rows(common, [0, 1, 2] * 4) == 30 + 12 * 5

@@ -159,6 +159,34 @@ def make_pools(
     ]
 
 
+def overrules(labeled: Evidence, verdict: Verdict, matched: Evidence) -> bool:
+    """Whether labeled target rows speak against the belief in other class shares.
+
+    Parameters
+    ----------
+    labeled, matched : Evidence
+        Answers without and with matched scales.
+    verdict : Verdict
+        With the belief.
+    """
+    known = labeled.known.truth
+    if verdict.unmatched is None or len(known) < _MIN_LABELS:
+        return False
+    losses = [
+        -_ask(one, evidence.known.logs)[np.arange(len(known)), known].mean()
+        for one, evidence in ((verdict.unmatched, labeled), (verdict, matched))
+    ]
+    return bool(losses[0] < losses[1])
+
+
+def _ask(verdict: Verdict, logs: Array, log_odds: Array | None = None) -> Array:
+    """Return the committee's log-probabilities, without self-training."""
+    shift = verdict.log_odds if log_odds is None else log_odds
+    pooled = combine(verdict.weights, logs)
+    pooled = temper(pooled, verdict.power * verdict.powers.committee)
+    return pooled if shift is None else reweight(pooled, shift)
+
+
 def assess(
     committee: Committee,
     verdict: Verdict,
@@ -186,11 +214,10 @@ def assess(
     """
     left_out, n_labels = verdict.left_out, len(labeled.known.truth)
 
-    def ask(logs: Array) -> Array:
-        power = verdict.power * verdict.powers.committee
-        return np.exp(reweight(temper(combine(verdict.weights, logs), power), committee.log_odds))
-
-    known, others = ask(labeled.known.logs), ask(labeled.others)
+    known, others = (
+        np.exp(_ask(verdict, logs, committee.log_odds))
+        for logs in (labeled.known.logs, labeled.others)
+    )
     hits = known.argmax(axis=1) == labeled.known.truth
     estimate = None
     if left_out is not None and not reasons:

@@ -82,7 +82,7 @@ class Problem:
 
     def _n_copies(self, n_labels: int) -> int:
         """Return how many rows of a source a labeled row counts for: more, the more there are."""
-        return max(1, round(_MAX_COPIES * n_labels / (n_labels + 2 * self.n_classes)))
+        return max(1, round(_MAX_COPIES * n_labels / (n_labels + 4 * self.n_classes)))
 
     def encode(self, member: Member, domain: int, sources: Sequence[int]) -> Array:
         """Return a domain as a member sees it."""

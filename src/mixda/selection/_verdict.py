@@ -53,8 +53,8 @@ class Verdict:
         Class shares of the target that the views are matched to.
     log_odds : ndarray of shape (nc,) or None
         Shifts of the log-odds to these shares.
-    given : bool
-        Whether the user gave class shares.
+    unmatched : Verdict or None
+        The verdict without the belief in other class shares, if it is only a belief.
     voters : tuple of int
         Members that have a say, whatever their weights.
     """
@@ -68,8 +68,13 @@ class Verdict:
     strength: float = 0.0
     shares: Array | None = None
     log_odds: Array | None = None
-    given: bool = False
+    unmatched: Verdict | None = None
     voters: tuple[int, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether the user gave class shares that differ."""
+        return self.shares is not None and self.unmatched is None
 
     @property
     def choice(self) -> str:
@@ -150,7 +155,7 @@ def decide(
         strength=strength,
         shares=shares,
         log_odds=log_odds,
-        given=ranges is not None,
+        unmatched=verdict if ranges is None else None,
     )
 
 
@@ -236,7 +241,6 @@ def decide_without_trials(
         strength=strength,
         shares=shares,
         log_odds=np.log(smooth_shares(shares) / smooth_shares(usual)),
-        given=True,
     )
 
 

@@ -24,7 +24,7 @@ from mixda.estimators.utils import Source, is_large
 from mixda.mixture import MIN_COMPONENT_ROWS
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Rule
-from mixda.selection._committee import assemble, assess, make_pools
+from mixda.selection._committee import assemble, assess, make_pools, overrules
 from mixda.selection._doubts import doubts
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import (
@@ -282,10 +282,14 @@ class AutoMSDA(MultiSourceClassifier):
 
         verdict = self._decide(members, folds, logs, problem, evidence.known, ranges, answer)
         if verdict.shares is not None:
-            problem = replace(problem, shares=verdict.shares)
-            fitted = match_members(members, fitted, problem)
-            logs = answers(fitted, len(rows), problem.n_classes)
-            evidence = label_evidence(members, problem, labeled, taught, logs)
+            matched = replace(problem, shares=verdict.shares)
+            refitted = match_members(members, fitted, matched)
+            moved = answers(refitted, len(rows), problem.n_classes)
+            told = label_evidence(members, matched, labeled, taught, moved)
+            if verdict.unmatched is not None and overrules(evidence, verdict, told):
+                verdict = verdict.unmatched
+            else:
+                problem, fitted, logs, evidence = matched, refitted, moved, told
         committee = assemble(members, fitted, problem, verdict, logs, ranges, order.classes)
         self._pools, self.weights_ = committee.pools, committee.weights
         self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
