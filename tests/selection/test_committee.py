@@ -272,7 +272,7 @@ def test_estimated_shares_solve_the_likelihood():
     assert estimated == pytest.approx(grid[np.argmax(np.array(fit) + prior)], abs=0.02)
 
 
-@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.31, 0.0)])
+@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.22, 0.0)])
 def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
     shares, strength = estimate_difference(start, usual, error, lambda shares: shares)
@@ -282,7 +282,7 @@ def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
 
 def test_own_scales_can_overrule_the_common_scale():
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
-    half = estimate_difference(start, usual, 0.0, lambda s: usual + 0.5 * (s - usual))
+    half = estimate_difference(start, usual, 0.1, lambda s: usual + 0.5 * (s - usual))
     assert half == (pytest.approx(usual), 0.0)
 
 

@@ -16,7 +16,6 @@ Codes = NDArray[np.intp]
 _MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
 _MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains
 _MIN_TARGET_ROWS = 5
-_MAX_STRENGTH = 0.5  # of the belief in other class shares
 _MIN_EXCESS = 0.03  # of accuracy, beyond one standard error, that betrays repeated objects
 _MAX_COMPARED_ROWS = 200  # of each source
 
@@ -53,7 +52,7 @@ def doubts(
             "on left-out sources the committee is no better than chance: the features say nothing "
             "about the classes of another domain"
         )
-    elif verdict.strength > _MAX_STRENGTH and not shares_known:
+    elif verdict.difference > 0 and not shares_known:
         reasons.append(
             "class shares seem to differ, and left-out sources cannot show how well the committee "
             "does at shares that are unknown"

@@ -47,8 +47,6 @@ class Verdict:
     difference : float
         Total variation between class shares in the sources and in the target, if they are believed
         to differ; else 0.
-    strength : float
-        How strongly, from 0 to 1.
     shares : ndarray of shape (nc,) or None
         Class shares of the target that the views are matched to.
     log_odds : ndarray of shape (nc,) or None
@@ -65,7 +63,6 @@ class Verdict:
     powers: Powers = field(default_factory=Powers)
     skill: float = 0.0
     difference: float = 0.0
-    strength: float = 0.0
     shares: Array | None = None
     log_odds: Array | None = None
     unmatched: Verdict | None = None
@@ -96,7 +93,7 @@ def decide(
     labeled: Sequence[Fold] = (),
     ranges: Ranges | None = None,
 ) -> Verdict:
-    """Weigh the members; the more class shares differ, the more ordinary ones on matched views.
+    """Weigh the members, and look for other class shares than those of the sources.
 
     Parameters
     ----------
@@ -131,31 +128,48 @@ def decide(
     def see(shares: Array) -> Array:
         return estimate_shares(temper(combine(seeing, answer(shares)), power), usual)
 
-    def fit_hedged(parts: Sequence[Fold]) -> Array:
-        return _fit_hedged(members, parts)
-
     shares, strength = _target_shares(members, folds, logs, usual, judged.accuracy, see, ranges)
     if strength == 0.0:
         return verdict
+    matched = _blend(verdict, judged, members, folds, labeled, strength)
     log_odds = np.log(smooth_shares(shares) / smooth_shares(usual))
-    hedged = left_out_logs(folds, fit_hedged)
-    rest = 1.0 - strength
-    blended = [rest * a + strength * b for a, b in zip(left_out, hedged, strict=True)]
-    judged = calibrate(folds, blended)
+    assert matched.left_out is not None
     return replace(
-        verdict,
-        weights=rest * powers.committee * weights + strength * fit_hedged([*folds, *labeled]),
+        matched,
         left_out=replace(
-            judged,
-            logs=[reweight(part, log_odds) for part in judged.logs],
+            matched.left_out,
+            logs=[reweight(part, log_odds) for part in matched.left_out.logs],
             rows=[match_shares(fold, shares).rows for fold in folds],
         ),
-        powers=Powers(1.0, rest * powers.clusters),
         difference=total_variation(shares, usual),
-        strength=strength,
         shares=shares,
         log_odds=log_odds,
         unmatched=verdict if ranges is None else None,
+    )
+
+
+def _blend(
+    verdict: Verdict,
+    judged: LeftOut,
+    members: Sequence[Member],
+    folds: Sequence[Fold],
+    labeled: Sequence[Fold],
+    strength: float,
+) -> Verdict:
+    """Give ordinary classifiers more say, the whole say at strength one."""
+
+    def fit_hedged(parts: Sequence[Fold]) -> Array:
+        return _fit_hedged(members, parts)
+
+    rest, powers = 1.0 - strength, verdict.powers
+    pairs = zip(judged.logs, left_out_logs(folds, fit_hedged), strict=True)
+    blended = [rest / judged.power * one + strength * other for one, other in pairs]
+    hedged = fit_hedged([*folds, *labeled])
+    return replace(
+        verdict,
+        weights=rest * powers.committee * verdict.weights + strength * hedged,
+        left_out=calibrate(folds, blended),
+        powers=Powers(1.0, rest * powers.clusters),
     )
 
 
@@ -238,7 +252,6 @@ def decide_without_trials(
         verdict,
         weights=_fit_hedged(members, labeled),
         difference=total_variation(shares, usual),
-        strength=strength,
         shares=shares,
         log_odds=np.log(smooth_shares(shares) / smooth_shares(usual)),
     )

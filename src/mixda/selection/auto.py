@@ -85,12 +85,12 @@ class AutoMSDA(MultiSourceClassifier):
     shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
     learned on left-out sources, too.
 
-    The more clearly the class shares of the target differ from those of the sources, the more do
-    ordinary classifiers decide, because transport would take other shares for a shift. Own scales
-    and ranks of the target are matched to these shares, and log-odds are shifted to them. Shares
-    that you do not give are estimated on the common scale, and believed as far as they differ more
-    than it was wrong on any left-out source. With a single source nothing can be left out; all
-    members then have the same weight, and no accuracy is estimated.
+    Where the class shares of the target clearly differ from those of the sources, own scales and
+    ranks of the target are matched to its shares, log-odds are shifted to them, and the clearer it
+    is, the more do ordinary classifiers decide, because transport would take other shares for a
+    shift. Shares that you do not give are estimated on the common scale, and believed if they
+    differ clearly more than it was wrong on any left-out source. With a single source nothing can
+    be left out; all members then have the same weight, and no accuracy is estimated.
 
     Parameters
     ----------
