@@ -231,6 +231,19 @@ def test_update(method, tmp_path):
     assert np.mean(again.predict(X) == updated.predict(X)) > 0.99
 
 
+def test_update_keeps_scales_matched_to_class_shares():
+    """An update with the rows of the fit changes nothing."""
+    parts = [draw(200, shift, rng=np.random.default_rng(k)) for k, shift in enumerate(SHIFTS[:2])]
+    target = draw(200, 3.0, share=0.1, rng=np.random.default_rng(9))
+    X, y = (np.concatenate(part) for part in zip(*parts, target, strict=True))
+    ids = np.repeat([0, 1, -1], 200)
+    model = mixda.AutoMSDA(target_shares={"ok": 0.9}, random_state=0)
+    model = model.fit(X, y, sample_domain=ids).to_model().with_reference(target[0])
+    assert "class shares" in model.trust.reason
+    again = update(model, target[0]).rule(target[0])
+    np.testing.assert_allclose(again, model.rule(target[0]), atol=1e-9)
+
+
 def test_update_brings_accuracy_back():
     def method(random_state):
         return mixda.GMMDaDiL(classifier="map", random_state=random_state, **RAW)

@@ -156,12 +156,18 @@ def _with_own_scales(model: AdaptedModel, X: Array) -> AdaptedModel:
 
 
 def _rescaled(view: Rule, X: Array) -> Rule:
-    """Return a view with the moments, or the quantiles, of `X` in place of its own."""
+    """Return a view with the moments, or the quantiles, of `X` in place of its own.
+
+    They come first in a view; what follows, such as a match to class shares, stays.
+    """
     if isinstance(view, Affine):
         return standardization(X)
     if isinstance(view, Interpolate):
         return rank_to_normal(X)
-    return _with_parts(view, lambda part: _rescaled(part, X))
+    if isinstance(view, Chain) and view.steps:
+        first, *others = view.steps
+        return Chain((_rescaled(first, X), *others))
+    return view
 
 
 def _with_groups(model: AdaptedModel, labels: Rule, X: Array, Z: Array) -> AdaptedModel:
