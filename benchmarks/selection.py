@@ -102,9 +102,9 @@ class Judged(mixda.AutoMSDA):
         self.fitted, self.problem = super()._fit_members(members, problem), problem
         return self.fitted
 
-    def _decide(self, members, folds, logs, problem, labeled, ranges, answer):
-        self.evidence = (members, folds, logs)
-        self.verdict = super()._decide(members, folds, logs, problem, labeled, ranges, answer)
+    def _decide(self, members, folds, told, ranges):
+        self.evidence = (members, folds, told.logs)
+        self.verdict = super()._decide(members, folds, told, ranges)
         return self.verdict
 
     def answers(self, X: np.ndarray) -> np.ndarray:

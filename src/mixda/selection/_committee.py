@@ -24,7 +24,7 @@ from mixda.selection._members import Fitted, Member
 from mixda.selection._pool import SMOOTHING, combine
 from mixda.selection._self_training import answer, fit_clusters
 from mixda.selection._shares import Ranges, fit_log_odds, reweight
-from mixda.selection._trials import Evidence, Problem
+from mixda.selection._trials import Answered, Evidence, Problem
 from mixda.selection._verdict import Verdict, best_ordinary, explain
 from mixda.selection._views import OWN, TARGET
 
@@ -71,10 +71,8 @@ class Committee:
 
 def assemble(
     members: Sequence[Member],
-    fitted: Sequence[Fitted | None],
-    problem: Problem,
+    told: Answered,
     verdict: Verdict,
-    logs: Array,
     ranges: Ranges | None,
     class_order: Codes,
 ) -> Committee:
@@ -82,17 +80,16 @@ def assemble(
 
     Parameters
     ----------
-    members, fitted
-        All members; None for one that could not be fitted.
-    problem : Problem
+    members : sequence of Member
+    told : Answered
+        What they say about the target, in the views of the verdict.
     verdict : Verdict
-    logs : ndarray of shape (n_members, n, nc)
-        Their answers on the target, in the views of `problem`.
     ranges : tuple of two ndarrays of shape (nc,), optional
         Class shares that the user knows.
     class_order : ndarray of shape (nc,)
         Positions of the classes among those of the user.
     """
+    problem, fitted, logs = told.problem, told.fitted, told.logs
     weights = np.where([model is None for model in fitted], 0.0, verdict.weights)
     if weights.sum() <= 0:
         raise MixdaError("all members of the committee failed; give more rows per source.")

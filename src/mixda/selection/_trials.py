@@ -240,6 +240,49 @@ def label_evidence(
     return Evidence(Fold(held, labeled.truth), np.concatenate(others, axis=1))
 
 
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What fitted members say about the target, in the views of a problem.
+
+    Attributes
+    ----------
+    problem : Problem
+    fitted : list of Fitted or None
+    logs : ndarray of shape (n_members, n, nc)
+    evidence : Evidence
+        On labeled target rows.
+    """
+
+    problem: Problem
+    fitted: list[Fitted | None]
+    logs: Array
+    evidence: Evidence
+
+
+def ask(
+    members: Sequence[Member],
+    fitted: list[Fitted | None],
+    problem: Problem,
+    labeled: Labeled,
+    taught: Taught,
+) -> Answered:
+    """Ask fitted members about the target, in views matched to `problem.shares` if there are any.
+
+    Parameters
+    ----------
+    members, fitted
+        As they were fitted without matching.
+    problem : Problem
+    labeled : Labeled
+    taught : see `teach_parts`
+    """
+    if problem.shares is not None:
+        fitted = match_members(members, fitted, problem)
+    logs = answers(fitted, len(problem.views.domains[TARGET]), problem.n_classes)
+    evidence = label_evidence(members, problem, labeled, taught, logs)
+    return Answered(problem, fitted, logs, evidence)
+
+
 def left_out_sources(problem: Problem, max_folds: int) -> Iterator[tuple[int, list[int], Codes]]:
     """Yield sources that can be left out: source, the others, and its rows of known classes."""
     n_sources = len(problem.codes)

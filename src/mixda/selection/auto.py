@@ -7,7 +7,7 @@ their weights, calibrates the committee and tells how far to trust it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,12 @@ from mixda.selection._pool import Fold
 from mixda.selection._shares import Ranges, check_shares
 from mixda.selection._thinning import thin
 from mixda.selection._trials import (
+    Answered,
     Labeled,
     Problem,
     answers,
+    ask,
     fit_members,
-    label_evidence,
     match_members,
     run_trials,
     teach_parts,
@@ -265,42 +266,28 @@ class AutoMSDA(MultiSourceClassifier):
         folds = self._run_trials(members, sources, target)
         with Progress(1, "adapting to the target", self.verbose) as progress:
             fitted = self._fit_members(members, problem)
-            logs = answers(fitted, len(rows), problem.n_classes)
             taught = teach_parts(members, problem, labeled, self.n_jobs)
-            evidence = label_evidence(members, problem, labeled, taught, logs)
+            told = ask(members, fitted, problem, labeled, taught)
             progress.update(1)
-
-        def answer(shares: Array) -> Array:
-            """Ask ordinary members in views matched to these shares."""
-            ordinary = ordinary_members(members)
-            matched = match_members(
-                [members[k] for k in ordinary],
-                [fitted[k] for k in ordinary],
-                replace(problem, shares=shares),
-            )
-            return answers(matched, len(rows), problem.n_classes)
-
-        verdict = self._decide(members, folds, logs, problem, evidence.known, ranges, answer)
+        verdict = self._decide(members, folds, told, ranges)
         if verdict.shares is not None:
             matched = replace(problem, shares=verdict.shares)
-            refitted = match_members(members, fitted, matched)
-            moved = answers(refitted, len(rows), problem.n_classes)
-            told = label_evidence(members, matched, labeled, taught, moved)
-            if verdict.unmatched is not None and overrules(evidence, verdict, told):
+            again = ask(members, fitted, matched, labeled, taught)
+            if verdict.unmatched is not None and overrules(told.evidence, verdict, again.evidence):
                 verdict = verdict.unmatched
             else:
-                problem, fitted, logs, evidence = matched, refitted, moved, told
-        committee = assemble(members, fitted, problem, verdict, logs, ranges, order.classes)
+                told = again
+        committee = assemble(members, told, verdict, ranges, order.classes)
         self._pools, self.weights_ = committee.pools, committee.weights
         self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
         self._suggestions = rows[
-            most_informative(logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
+            most_informative(told.logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
         ]
         held_out = [str(self.sources_[self._order[k]]) for k in folds]
         views = problem.views
         scaled = [scale(X) for scale, X in zip(views.scales, views.domains, strict=True)]
         reasons = doubts(verdict, len(rows), scaled[:TARGET], problem.codes, ranges is not None)
-        self.trust_ = assess(committee, verdict, members, held_out, evidence, reasons, level)
+        self.trust_ = assess(committee, verdict, members, held_out, told.evidence, reasons, level)
         self.scores_ = {str(c["name"]): float(c["score"]) for c in self.trust_.candidates}
         if verdict.left_out is not None:  # by this name whoever decides
             self.scores_ = {COMMITTEE: verdict.left_out.accuracy, **self.scores_}
@@ -362,20 +349,28 @@ class AutoMSDA(MultiSourceClassifier):
         self,
         members: list[Member],
         folds: dict[int, Fold],
-        logs: Array,
-        problem: Problem,
-        labeled: Fold,
+        told: Answered,
         ranges: Ranges | None,
-        answer: Callable[[Array], Array],
     ) -> Verdict:
+        problem, labeled = told.problem, told.evidence.known
         usual = problem.usual_shares(range(len(problem.codes)))
         if not folds:
             evidence = [labeled] if len(labeled.truth) else []
             only_proportions = self._diagnose(problem).only_proportions
-            return decide_without_trials(members, logs, usual, only_proportions, evidence, ranges)
+            return decide_without_trials(
+                members, told.logs, usual, only_proportions, evidence, ranges
+            )
         weight = len(labeled.truth) / _PRIOR_LABELS * len(folds)
         evidence = [replace(labeled, weight=weight)] if weight > 0 else []
-        return decide(members, list(folds.values()), logs, usual, answer, evidence, ranges)
+        ordinary = ordinary_members(members)
+        few = [members[k] for k in ordinary], [told.fitted[k] for k in ordinary]
+
+        def answer(shares: Array) -> Array:
+            """Ask ordinary members in views matched to these shares."""
+            matched = match_members(*few, replace(problem, shares=shares))
+            return answers(matched, told.logs.shape[1], problem.n_classes)
+
+        return decide(members, list(folds.values()), told.logs, usual, answer, evidence, ranges)
 
     def _diagnose(self, problem: Problem) -> ShiftDiagnosis:
         """Compare the target with the sources on the common scale, on a few rows of each."""
