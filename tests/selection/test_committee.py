@@ -10,6 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda import MixdaError
 from mixda.estimators import rank_to_normal, standardization
+from mixda.selection._committee import overrules
 from mixda.selection._doubts import confounding, has_repeated_objects
 from mixda.selection._estimate import (
     add_labels,
@@ -34,7 +35,8 @@ from mixda.selection._shares import (
     reweight,
 )
 from mixda.selection._thinning import thin
-from mixda.selection._trials import Labeled, Problem
+from mixda.selection._trials import Evidence, Labeled, Problem
+from mixda.selection._verdict import Verdict, explain
 from mixda.selection._views import COMMON, OWN, TARGET, make_views
 
 
@@ -437,3 +439,14 @@ def test_labels_teach_the_common_scale_only_if_every_class_has_one():
     assert n_rows(common, [0, 1]) == 30
     assert n_rows(own, [0, 1]) == 30 + 2  # round(10 * 2 / (2 + 4 * 3)) copies
     assert n_rows(common, [0, 1, 2] * 4) == 30 + 12 * 5
+
+
+@pytest.mark.parametrize(("n", "truth", "expected"), [(12, 0, True), (12, 1, False), (9, 0, False)])
+def test_labels_overrule_a_belief_in_other_shares(n, truth, expected):
+    """The belief shifts log-odds to the second class; the labeled rows are of one class."""
+    plain = Verdict(np.ones(1), None, np.zeros(1))
+    matched = replace(plain, log_odds=np.array([0.0, 1.0]), unmatched=plain)
+    logs = np.log(np.full((1, n, 2), 0.5))
+    evidence = Evidence(Fold(logs, np.full(n, truth)), logs[:, :0])
+    assert overrules(plain, evidence, matched, evidence) is expected
+    assert "speak against" in explain(replace(plain, overruled=True), [], [])

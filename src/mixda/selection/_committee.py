@@ -156,22 +156,22 @@ def make_pools(
     ]
 
 
-def overrules(labeled: Evidence, verdict: Verdict, matched: Evidence) -> bool:
-    """Whether labeled target rows speak against the belief in other class shares.
+def overrules(plain: Verdict, labeled: Evidence, matched: Verdict, again: Evidence) -> bool:
+    """Whether ten labeled target rows or more speak against the belief in other class shares.
 
     Parameters
     ----------
-    labeled, matched : Evidence
+    plain, matched : Verdict
+        Without and with the belief.
+    labeled, again : Evidence
         Answers without and with matched scales.
-    verdict : Verdict
-        With the belief.
     """
     known = labeled.known.truth
-    if verdict.unmatched is None or len(known) < _MIN_LABELS:
+    if len(known) < _MIN_LABELS:
         return False
     losses = [
-        -_ask(one, evidence.known.logs)[np.arange(len(known)), known].mean()
-        for one, evidence in ((verdict.unmatched, labeled), (verdict, matched))
+        -_ask(verdict, evidence.known.logs)[np.arange(len(known)), known].mean()
+        for verdict, evidence in ((plain, labeled), (matched, again))
     ]
     return bool(losses[0] < losses[1])
 

@@ -53,6 +53,8 @@ class Verdict:
         Shifts of the log-odds to these shares.
     unmatched : Verdict or None
         The verdict without the belief in other class shares, if it is only a belief.
+    overruled : bool
+        Whether labeled rows spoke against such a belief.
     voters : tuple of int
         Members that have a say, whatever their weights.
     """
@@ -66,6 +68,7 @@ class Verdict:
     shares: Array | None = None
     log_odds: Array | None = None
     unmatched: Verdict | None = None
+    overruled: bool = False
     voters: tuple[int, ...] = ()
 
     @property
@@ -296,6 +299,11 @@ def explain(
             sentences.append("Ordinary classifiers on the common scale decide alone.")
         if not verdict.given:
             sentences.append("If you know the shares, give them (target_shares).")
+    if verdict.overruled:
+        sentences.append(
+            "The class shares of the target seemed to differ from those of the sources, but its "
+            "labeled rows speak against it."
+        )
     if failed:
         sentences.append(f"Could not be fitted and has no say: {'; '.join(failed)}.")
     if reasons:

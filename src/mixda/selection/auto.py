@@ -273,8 +273,9 @@ class AutoMSDA(MultiSourceClassifier):
         if verdict.shares is not None:
             matched = replace(problem, shares=verdict.shares)
             again = ask(members, fitted, matched, labeled, taught)
-            if verdict.unmatched is not None and overrules(told.evidence, verdict, again.evidence):
-                verdict = verdict.unmatched
+            plain = verdict.unmatched
+            if plain is not None and overrules(plain, told.evidence, verdict, again.evidence):
+                verdict = replace(plain, overruled=True)
             else:
                 told = again
         committee = assemble(members, told, verdict, ranges, order.classes)
