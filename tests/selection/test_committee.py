@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda import MixdaError
 from mixda.estimators import rank_to_normal, standardization
-from mixda.selection._committee import overrules
+from mixda.selection._committee import agreement_of_views, contradiction
 from mixda.selection._doubts import confounding, has_repeated_objects
 from mixda.selection._estimate import (
     add_labels,
@@ -35,9 +35,9 @@ from mixda.selection._shares import (
     reweight,
 )
 from mixda.selection._thinning import thin
-from mixda.selection._trials import Evidence, Labeled, Problem
+from mixda.selection._trials import Answered, Evidence, Labeled, Problem
 from mixda.selection._verdict import Verdict, explain
-from mixda.selection._views import COMMON, OWN, TARGET, make_views
+from mixda.selection._views import COMMON, OWN, TARGET, VIEWS, make_views
 
 
 def make_logs(truth, sharpness, noise, rng):
@@ -274,7 +274,7 @@ def test_estimated_shares_solve_the_likelihood():
     assert estimated == pytest.approx(grid[np.argmax(np.array(fit) + prior)], abs=0.02)
 
 
-@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.22, 0.0)])
+@pytest.mark.parametrize(("error", "left"), [(0.0, 1.0), (0.1, 8 / 9), (0.2, 5 / 9), (0.3, 0.0)])
 def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
     shares, strength = estimate_difference(start, usual, error, lambda shares: shares)
@@ -284,7 +284,7 @@ def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
 
 def test_own_scales_can_overrule_the_common_scale():
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
-    half = estimate_difference(start, usual, 0.1, lambda s: usual + 0.5 * (s - usual))
+    half = estimate_difference(start, usual, 0.16, lambda s: usual + 0.5 * (s - usual))
     assert half == (pytest.approx(usual), 0.0)
 
 
@@ -441,12 +441,40 @@ def test_labels_teach_the_common_scale_only_if_every_class_has_one():
     assert n_rows(common, [0, 1, 2] * 4) == 30 + 12 * 5
 
 
+def answered(logs, truth):
+    evidence = Evidence(Fold(logs[:, : len(truth)], truth), logs[:, :0])
+    return Answered(None, [], logs, evidence)
+
+
+VIEW_MEMBERS = [Member("m", view, False, lambda *_: None) for view in VIEWS]
+
+
 @pytest.mark.parametrize(("n", "truth", "expected"), [(12, 0, True), (12, 1, False), (9, 0, False)])
 def test_labels_overrule_a_belief_in_other_shares(n, truth, expected):
     """The belief shifts log-odds to the second class; the labeled rows are of one class."""
-    plain = Verdict(np.ones(1), None, np.zeros(1))
+    plain = Verdict(np.ones(3), None, np.zeros(3))
     matched = replace(plain, log_odds=np.array([0.0, 1.0]), unmatched=plain)
-    logs = np.log(np.full((1, n, 2), 0.5))
-    evidence = Evidence(Fold(logs, np.full(n, truth)), logs[:, :0])
-    assert overrules(plain, evidence, matched, evidence) is expected
-    assert "speak against" in explain(replace(plain, overruled=True), [], [])
+    told = answered(np.log(np.full((3, n, 2), 0.5)), np.full(n, truth))
+    against = contradiction(VIEW_MEMBERS, told, matched, told)
+    assert ("labeled rows" in against) is expected
+    if expected:
+        assert against in explain(replace(plain, contradiction=against), [], [])
+
+
+def test_agreement_of_views_in_closed_form():
+    """Three views, certain of 0.8, 0.8 and 0.2: pairs agree by 0.68, 0.32 and 0.32."""
+    first = np.array([0.8, 0.8, 0.2])
+    logs = np.log(np.stack([first, 1.0 - first], axis=1))[:, None]
+    assert agreement_of_views(VIEW_MEMBERS, logs) == pytest.approx((0.68 + 2 * 0.32) / 3)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_views_that_contradict_each_other_overrule_an_estimate_only(given):
+    agreeing = np.log(np.tile([0.8, 0.2], (3, 5, 1)))
+    contradicting = agreeing.copy()
+    contradicting[1] = contradicting[1, :, ::-1]
+    plain = Verdict(np.ones(3), None, np.zeros(3))
+    matched = replace(plain, unmatched=None if given else plain)
+    one, other = (answered(logs, np.zeros(0, int)) for logs in (agreeing, contradicting))
+    assert bool(contradiction(VIEW_MEMBERS, one, matched, other)) is not given
+    assert not contradiction(VIEW_MEMBERS, other, matched, one)

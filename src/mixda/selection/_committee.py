@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from mixda.selection._self_training import answer, fit_clusters
 from mixda.selection._shares import Ranges, fit_log_odds, reweight
 from mixda.selection._trials import Answered, Evidence, Problem
 from mixda.selection._verdict import Verdict, best_ordinary, explain
-from mixda.selection._views import OWN, TARGET
+from mixda.selection._views import OWN, TARGET, VIEWS
 
 Codes = NDArray[np.intp]
 
@@ -156,24 +157,56 @@ def make_pools(
     ]
 
 
-def overrules(plain: Verdict, labeled: Evidence, matched: Verdict, again: Evidence) -> bool:
-    """Whether ten labeled target rows or more speak against the belief in other class shares.
+def contradiction(
+    members: Sequence[Member], told: Answered, matched: Verdict, again: Answered
+) -> str:
+    """Return what speaks against the belief in other class shares; empty if nothing does.
+
+    Ten labeled target rows or more decide by their log-loss. Otherwise, ordinary members of
+    different views must agree more if own scales are matched to the estimated shares: matched to
+    wrong shares, they contradict each other.
 
     Parameters
     ----------
-    plain, matched : Verdict
-        Without and with the belief.
-    labeled, again : Evidence
-        Answers without and with matched scales.
+    members : sequence of Member
+    told : Answered
+        Without the belief.
+    matched : Verdict
+        With the belief.
+    again : Answered
+        With it, on matched scales.
     """
-    known = labeled.known.truth
-    if len(known) < _MIN_LABELS:
-        return False
-    losses = [
-        -_ask(verdict, evidence.known.logs)[np.arange(len(known)), known].mean()
-        for verdict, evidence in ((plain, labeled), (matched, again))
-    ]
-    return bool(losses[0] < losses[1])
+    plain = matched.unmatched
+    if plain is None:  # the shares were given
+        return ""
+    known = told.evidence.known.truth
+    if len(known) >= _MIN_LABELS:
+        losses = [
+            -_ask(verdict, part.evidence.known.logs)[np.arange(len(known)), known].mean()
+            for verdict, part in ((plain, told), (matched, again))
+        ]
+        return "its labeled rows speak against it" if losses[0] < losses[1] else ""
+    before, after = (agreement_of_views(members, part.logs) for part in (told, again))
+    return "the classifiers would agree less if they did" if after < before else ""
+
+
+def agreement_of_views(members: Sequence[Member], logs: Array) -> float:
+    r"""Return how much ordinary members of different views agree, from 0 to 1.
+
+    .. math:: \frac1n \sum_i \sum_y p_v(y \mid x_i) \, p_w(y \mid x_i),
+
+    averaged over the pairs of views, where :math:`p_v` is the pool of view v with equal weights.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    logs : ndarray of shape (n_members, n, nc)
+    """
+    pools = []
+    for view in VIEWS:
+        own = [k for k, member in enumerate(members) if member.view == view and not member.adapts]
+        pools.append(np.exp(combine(np.full(len(own), 1.0 / len(own)), logs[own])))
+    return float(np.mean([(p * q).sum(axis=1).mean() for p, q in combinations(pools, 2)]))
 
 
 def _ask(verdict: Verdict, logs: Array, log_odds: Array | None = None) -> Array:

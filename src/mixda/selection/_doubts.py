@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from mixda._core.validation import Array
-from mixda.selection._verdict import Verdict
+from mixda.selection._verdict import CLEAR_STRENGTH, Verdict
 
 Codes = NDArray[np.intp]
 
@@ -52,7 +52,7 @@ def doubts(
             "on left-out sources the committee is no better than chance: the features say nothing "
             "about the classes of another domain"
         )
-    elif verdict.difference > 0 and not shares_known:
+    elif verdict.strength >= CLEAR_STRENGTH and not shares_known:
         reasons.append(
             "class shares seem to differ, and left-out sources cannot show how well the committee "
             "does at shares that are unknown"

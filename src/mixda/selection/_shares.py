@@ -22,7 +22,6 @@ from mixda._core.validation import Array
 from mixda.selection._pool import Fold
 
 _MIN_DIFFERENCE = 0.1  # total variation from which on shares differ
-_MIN_STRENGTH = 0.5
 _MATCHING_ROUNDS = 12
 _CHANGE = 0.003  # total variation of shares that have converged
 _PRIOR_STRENGTH = 0.1  # of the rows, that the sources' shares count for
@@ -53,11 +52,10 @@ def estimate_difference(
     A shift makes any classifier see wrong shares. The common scale sees a difference
     :math:`\delta`, unless all scales together see less of it when own scales are matched to what
     they see, again and again. It is wrong by :math:`\varepsilon` on a left-out source. The shares
-    are shrunk toward the usual ones by the part that may be an error,
+    are shrunk toward the usual ones by the part that may be an error:
 
-    .. math:: \pi = \pi^S + s \, (\hat\pi - \pi^S), \qquad s = 1 - (\varepsilon / \delta)^2,
-
-    and believed to differ if more than half of the squared difference is none.
+    .. math:: \pi = \pi^S + s \, (\hat\pi - \pi^S), \qquad
+              s = \max\bigl(0, \, 1 - (\varepsilon / \delta)^2\bigr).
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ def estimate_difference(
     >>> estimate_difference(start, usual, 0.2, lambda shares: usual)
     (array([0.5, 0.5]), 0.0)
     """
-    least = max(error / np.sqrt(1.0 - _MIN_STRENGTH), _MIN_DIFFERENCE)
+    least = max(error, _MIN_DIFFERENCE)
     difference, shares = total_variation(start, usual), start
     if difference > least:
         for _ in range(_MATCHING_ROUNDS):

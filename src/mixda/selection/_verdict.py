@@ -25,8 +25,7 @@ from mixda.selection._shares import (
 from mixda.selection._views import COMMON
 
 COMMITTEE, MATCHED = "committee", "matched committee"
-
-_MAX_LOSS = 0.2  # of accuracy on left-out sources, if the common scale is to see class shares
+CLEAR_STRENGTH = 0.5  # of the belief in other class shares, from which on no accuracy is promised
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,16 @@ class Verdict:
     difference : float
         Total variation between class shares in the sources and in the target, if they are believed
         to differ; else 0.
+    strength : float
+        Of the belief that they differ, from 0 to 1.
     shares : ndarray of shape (nc,) or None
         Class shares of the target that the views are matched to.
     log_odds : ndarray of shape (nc,) or None
         Shifts of the log-odds to these shares.
     unmatched : Verdict or None
         The verdict without the belief in other class shares, if it is only a belief.
-    overruled : bool
-        Whether labeled rows spoke against such a belief.
+    contradiction : str
+        What spoke against such a belief, if anything did.
     voters : tuple of int
         Members that have a say, whatever their weights.
     """
@@ -65,10 +66,11 @@ class Verdict:
     powers: Powers = field(default_factory=Powers)
     skill: float = 0.0
     difference: float = 0.0
+    strength: float = 0.0
     shares: Array | None = None
     log_odds: Array | None = None
     unmatched: Verdict | None = None
-    overruled: bool = False
+    contradiction: str = ""
     voters: tuple[int, ...] = ()
 
     @property
@@ -131,7 +133,7 @@ def decide(
     def see(shares: Array) -> Array:
         return estimate_shares(temper(combine(seeing, answer(shares)), power), usual)
 
-    shares, strength = _target_shares(members, folds, logs, usual, judged.accuracy, see, ranges)
+    shares, strength = _target_shares(members, folds, logs, usual, see, ranges)
     if strength == 0.0:
         return verdict
     matched = _blend(verdict, judged, members, folds, labeled, strength)
@@ -145,6 +147,7 @@ def decide(
             rows=[match_shares(fold, shares).rows for fold in folds],
         ),
         difference=total_variation(shares, usual),
+        strength=strength,
         shares=shares,
         log_odds=log_odds,
         unmatched=verdict if ranges is None else None,
@@ -195,22 +198,16 @@ def _target_shares(
     folds: Sequence[Fold],
     logs: Array,
     usual: Array,
-    accuracy: float,
     see: Callable[[Array], Array],
     ranges: Ranges | None,
 ) -> tuple[Array, float]:
-    """Return the target's class shares, given or as the common scale sees them, and a strength.
-
-    A common scale that is much less accurate than the committee, `accuracy`, sees nothing.
-    """
+    """Return the target's class shares, given or as the common scale sees them, and a strength."""
     common = common_members(members)
     own = [fold.take(common) for fold in folds]
     judged = calibrate(own, left_out_logs(own))
     pooled = temper(combine(fit_weights(own), logs[common]), judged.power)
     if ranges is not None:
         return given_shares(pooled, ranges, usual)
-    if judged.accuracy < accuracy - _MAX_LOSS:
-        return usual, 0.0
     true = [np.bincount(fold.truth, minlength=len(usual)) / len(fold.truth) for fold in folds]
     errors = []
     for k, (part, shares) in enumerate(zip(judged.logs, true, strict=True)):
@@ -247,7 +244,7 @@ def decide_without_trials(
     verdict = Verdict(weights, None, np.full(len(members), np.nan), voters=tuple(having))
     if ranges is None:
         seen = total_variation(estimate_shares(equal, usual), usual)
-        return replace(verdict, difference=seen) if only_proportions else verdict
+        return replace(verdict, difference=seen, strength=1.0) if only_proportions else verdict
     shares, strength = given_shares(equal, ranges, usual)
     if strength == 0.0:
         return verdict
@@ -255,6 +252,7 @@ def decide_without_trials(
         verdict,
         weights=_fit_hedged(members, labeled),
         difference=total_variation(shares, usual),
+        strength=strength,
         shares=shares,
         log_odds=np.log(smooth_shares(shares) / smooth_shares(usual)),
     )
@@ -286,9 +284,11 @@ def explain(
             f"({members[reference].label}) on {verdict.scores[reference]:.1%}."
         )
     if verdict.difference > 0:
+        clear = verdict.strength >= CLEAR_STRENGTH
         sentences.append(
-            "The class shares of the target differ from those of the sources (by "
-            f"{verdict.difference:.0%} of the rows), and adapting would take that for a shift."
+            f"The class shares of the target {'differ' if clear else 'seem to differ'} from those "
+            f"of the sources (by {verdict.difference:.0%} of the rows), and adapting would take "
+            "that for a shift."
         )
         if verdict.shares is not None:
             sentences.append(
@@ -299,10 +299,10 @@ def explain(
             sentences.append("Ordinary classifiers on the common scale decide alone.")
         if not verdict.given:
             sentences.append("If you know the shares, give them (target_shares).")
-    if verdict.overruled:
+    if verdict.contradiction:
         sentences.append(
-            "The class shares of the target seemed to differ from those of the sources, but its "
-            "labeled rows speak against it."
+            "The class shares of the target seemed to differ from those of the sources, but "
+            f"{verdict.contradiction}."
         )
     if failed:
         sentences.append(f"Could not be fitted and has no say: {'; '.join(failed)}.")

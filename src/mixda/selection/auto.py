@@ -24,7 +24,7 @@ from mixda.estimators.utils import Source, is_large
 from mixda.mixture import MIN_COMPONENT_ROWS
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Rule
-from mixda.selection._committee import assemble, assess, make_pools, overrules
+from mixda.selection._committee import assemble, assess, contradiction, make_pools
 from mixda.selection._doubts import doubts
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import (
@@ -89,9 +89,10 @@ class AutoMSDA(MultiSourceClassifier):
     Where the class shares of the target clearly differ from those of the sources, own scales and
     ranks of the target are matched to its shares, log-odds are shifted to them, and the clearer it
     is, the more do ordinary classifiers decide, because transport would take other shares for a
-    shift. Shares that you do not give are estimated on the common scale, and believed if they
-    differ clearly more than it was wrong on any left-out source. With a single source nothing can
-    be left out; all members then have the same weight, and no accuracy is estimated.
+    shift. Shares that you do not give are estimated on the common scale. The more they differ than
+    such an estimate was wrong on any left-out source, the more they are believed, unless the views
+    then agree less. With a single source nothing can be left out; all members then have the same
+    weight, and no accuracy is estimated.
 
     Parameters
     ----------
@@ -274,8 +275,9 @@ class AutoMSDA(MultiSourceClassifier):
             matched = replace(problem, shares=verdict.shares)
             again = ask(members, fitted, matched, labeled, taught)
             plain = verdict.unmatched
-            if plain is not None and overrules(plain, told.evidence, verdict, again.evidence):
-                verdict = replace(plain, overruled=True)
+            against = contradiction(members, told, verdict, again)
+            if plain is not None and against:
+                verdict = replace(plain, contradiction=against)
             else:
                 told = again
         committee = assemble(members, told, verdict, ranges, order.classes)
