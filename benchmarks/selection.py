@@ -1,6 +1,6 @@
 """AutoMSDA against what its user would pick instead: each domain of each set as the target.
 
-    python benchmarks/selection.py --out out/selection                 # all sets, one seed
+    python benchmarks/selection.py --out out/selection --jobs 2        # all sets, one seed
     python benchmarks/selection.py --out out/selection --sets gas,surf --seeds 5
 
 No target label is read before scoring. Every method gets the same rows (at most --rows per domain,
@@ -70,7 +70,6 @@ CONFIRMATION = {
     "sugarcane*": lambda: datasets.load_published("sugarcane"),
 }
 SETS = {**DEVELOPMENT, **CONFIRMATION}
-MAX_TARGETS = 3  # of a set with more domains, evenly spread
 SCORED = 1500  # rows of a target, at most, that accuracies are measured on
 GIVEN, FURTHER = -1, -2  # ids of target rows that methods get and that they are only scored on
 N_LABELS = (0, 5, 10, 20, 50)
@@ -485,6 +484,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--targets", type=int, help="most targets of a set, evenly spread")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -492,7 +492,8 @@ def main() -> None:
     for seed in range(options.seeds):
         for name in options.sets.split(","):
             n = len(SETS[name]().domain_names)
-            for target in np.unique(np.linspace(0, n - 1, min(n, MAX_TARGETS)).round().astype(int)):
+            most = min(n, options.targets or n)
+            for target in np.unique(np.linspace(0, n - 1, most).round().astype(int)):
                 path = options.out / f"{name.strip('*')}-{target}-{seed}.json"
                 todo.append((path, name, int(target), seed, options.rows))
     open_cells = [cell for cell in todo if not cell[0].exists()]

@@ -40,6 +40,34 @@ def thread_map(enabled: bool) -> Iterator[Map]:
         yield pool.map
 
 
+@contextmanager
+def one_thread(openmp_only: bool = False) -> Iterator[None]:
+    """Let BLAS and OpenMP use one thread each: many small fits are slower with more.
+
+    Parameters
+    ----------
+    openmp_only : bool
+        In a thread of joblib, where the limit of OpenMP is the thread's own and that of BLAS is the
+        business of the main thread.
+
+    Examples
+    --------
+    >>> from threadpoolctl import threadpool_info
+    >>> from mixda._core.parallel import one_thread
+    >>> with one_thread():
+    ...     all(library["num_threads"] == 1 for library in threadpool_info())
+    True
+    """
+    pools = _pools()
+    with (pools.select(user_api="openmp") if openmp_only else pools).limit(limits=1):
+        yield
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 @cache
 def _blas() -> ThreadpoolController:
     """Return the controller of the BLAS libraries; finding them takes milliseconds."""

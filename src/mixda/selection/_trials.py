@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile, open_cache_folder
 from mixda._core.validation import Array
@@ -122,7 +123,7 @@ def fit_members(
 
 def _fit(member: Member, problem: Problem, domain: int, sources: Sequence[int]) -> Fitted | None:
     try:
-        with warnings.catch_warnings():  # again, because this may be a process of a cluster
+        with one_thread(openmp_only=True), warnings.catch_warnings():  # here, because of n_jobs
             warnings.simplefilter("ignore")
             return member.fit(problem.sample(member, domain, sources), problem.seed)
     except (ValueError, np.linalg.LinAlgError):  # too few or constant samples for this member

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from mixda._core.errors import MixdaError
+from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
 from mixda._core.validation import Array, check_choice, check_number, check_positive_int
 from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, standardization
@@ -257,6 +258,21 @@ class AutoMSDA(MultiSourceClassifier):
         labels = np.where(labels < 0, -1, order.ranks[labels])
         if ranges is not None:
             ranges = ranges[0][order.classes], ranges[1][order.classes]
+        with one_thread():
+            self._fit_committee(members, order, sources, target, labels, ranges, level)
+        self._fit_display(sources, target)
+
+    def _fit_committee(
+        self,
+        members: list[Member],
+        order: CanonicalOrder,
+        sources: list[Source],
+        target: Array,
+        labels: Codes,
+        ranges: Ranges | None,
+        level: float,
+    ) -> None:
+        """Weigh the members on left-out sources, fit them to the target, and pool them."""
         problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
         used = {k: len(codes) for k, codes in zip(self._order, problem.codes, strict=True)}
         self._rows_used = [*(used[k] for k in range(len(sources))), len(rows)]
@@ -294,7 +310,6 @@ class AutoMSDA(MultiSourceClassifier):
         self.scores_ = {str(c["name"]): float(c["score"]) for c in self.trust_.candidates}
         if verdict.left_out is not None:  # by this name whoever decides
             self.scores_ = {COMMITTEE: verdict.left_out.accuracy, **self.scores_}
-        self._fit_display(sources, target)
 
     def _fit_without_target(self, member: Member, sources: list[Source]) -> None:
         """Train a logistic regression on all rows: there is nothing to adapt to."""
