@@ -1,4 +1,4 @@
-"""Single mixture methods: accuracy of their defaults, and stability over seeds and rows.
+"""Single mixture methods: accuracy of their defaults, and stability, also that of AutoMSDA.
 
     python benchmarks/single_methods.py --out out/single                              # all sets
     python benchmarks/single_methods.py --out out/stability --sets heart,surf --repeats 8
@@ -33,7 +33,15 @@ from mixda.estimators import DomainEncoder
 METHODS = {"WBT": mixda.GMMWBT, "DaDiL": mixda.GMMDaDiL, "OTDA": mixda.GMMOTDA}
 _BEFORE = {"preset": "paper", "scale": "sources", "classifier": "product"}
 SETTINGS = {"before": _BEFORE, "default": {}}
-REPEATED = (("before", "seeds"), ("default", "seeds"), ("default", "rows"))
+REPEATED = [
+    *(
+        (m, *how)
+        for how in (("before", "seeds"), ("default", "seeds"), ("default", "rows"))
+        for m in METHODS
+    ),
+    ("AutoMSDA", "default", "seeds"),
+    ("AutoMSDA", "default", "rows"),
+]
 VIEWS = {"logistic, common": "sources", "logistic, own": "domain"}
 _LEFT_OUT = 0.05
 
@@ -47,7 +55,8 @@ def make(method: str, setting: str, seed: int):
     options = SETTINGS[setting]
     if method == "OTDA" and setting == "before":
         options = {**options, "classifier": "map"}
-    return METHODS[method](random_state=seed, **options)
+    kind = mixda.AutoMSDA if method == "AutoMSDA" else METHODS[method]
+    return kind(random_state=seed, **options)
 
 
 def logistic(X, y, ids, scale: str) -> float:
@@ -78,11 +87,11 @@ def run_cell(path: Path, name: str, target: int, rows: int, repeats: int) -> Non
             cell["accuracy"][key] = model.score(X[goal], y[goal])
             model.fit(X[index], y[index], sample_domain=ids[index])
             cell["90:10"][key] = model.score(X[kept], y[kept])
-        if repeats:
-            cell.setdefault("repeats", {})[method] = {
-                f"{setting}, {what}": repeat(method, setting, what, X, y, ids, repeats)
-                for setting, what in REPEATED
-            }
+    if repeats:
+        cell["repeats"] = {
+            f"{method} {setting}, {what}": repeat(method, setting, what, X, y, ids, repeats)
+            for method, setting, what in REPEATED
+        }
     write_atomically(path, json.dumps(cell).encode())
 
 
@@ -117,9 +126,9 @@ def accuracy_table(cells: list[dict], part: str) -> str:
 
 def stability_table(cells: list[dict]) -> str:
     cells = [c for c in cells if "repeats" in c]
-    kinds = [(m, f"{s}, {what}") for s, what in REPEATED for m in METHODS]
-    lines = [_row(["set", *(" ".join(kind) for kind in kinds)]), "|" + "---|" * (len(kinds) + 1)]
-    spread = [[100.0 * np.std(c["repeats"][m][k], ddof=1) for m, k in kinds] for c in cells]
+    kinds = list(cells[0]["repeats"])
+    lines = [_row(["set", *kinds]), "|" + "---|" * (len(kinds) + 1)]
+    spread = [[100.0 * np.std(c["repeats"][kind], ddof=1) for kind in kinds] for c in cells]
     lines += [_row([c["set"], *row]) for c, row in zip(cells, spread, strict=True)]
     lines.append(_row(["**mean**", *np.mean(spread, axis=0)]))
     lines.append(_row(["**largest**", *np.max(spread, axis=0)]))
