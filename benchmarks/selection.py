@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -95,11 +95,18 @@ def rivals(n_classes: int, seed: int) -> dict[str, tuple[str, object]]:
 
 
 class Judged(mixda.AutoMSDA):
-    """AutoMSDA that keeps what its ablations need."""
+    """AutoMSDA that keeps what its ablations need, without the mixtures that a report shows."""
+
+    fitted = None  # members that were fitted to the same rows before, if there are any
 
     def _fit_members(self, members, problem):
-        self.fitted, self.problem = super()._fit_members(members, problem), problem
+        self.problem = problem
+        if self.fitted is None:
+            self.fitted = super()._fit_members(members, problem)
         return self.fitted
+
+    def _fit_display(self, sources, target):
+        pass
 
     def _decide(self, members, folds, told, ranges):
         self.evidence = (members, folds, told.logs)
@@ -214,18 +221,15 @@ def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
     if full:
         for kind in (mixda.GMMWBT, mixda.GMMDaDiL):
             note(kind.__name__, kind(random_state=seed).fit(X, y, ids).predict(X_scored))
-    start = time.process_time()
     auto = Judged(random_state=seed, checkpoint=folder).fit(X, y, sample_domain=ids)
-    seconds = time.process_time() - start
     proba = auto.predict_proba(X_scored)
     note("AutoMSDA", auto.classes_[proba.argmax(axis=1)])
     if not full:
-        note("AutoMSDA, shares given", informed(X, y, ids, seed, folder).predict(X_scored))
+        note("AutoMSDA, shares given", informed(auto, X, y, ids).predict(X_scored))
     trust = auto.trust_
     result = {
         "accuracy": scores,
         "balanced": balanced,
-        "seconds": seconds,
         "choice": auto.choice_,
         "trust": [trust.low, trust.accuracy, trust.high],
         "confidence": float(proba.max(axis=1).mean()),
@@ -237,13 +241,14 @@ def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
     return result
 
 
-def informed(X, y, ids, seed, folder) -> mixda.AutoMSDA:
-    """AutoMSDA that is told the class shares of the target."""
+def informed(auto: Judged, X, y, ids) -> Judged:
+    """The same AutoMSDA, told the class shares of the target."""
     classes, counts = np.unique(y[ids < 0], return_counts=True)
     shares = dict.fromkeys(np.unique(y[ids >= 0]).tolist(), 0.0)
     shares |= dict(zip(classes.tolist(), counts / counts.sum(), strict=True))
-    auto = mixda.AutoMSDA(random_state=seed, checkpoint=folder, target_shares=shares)
-    return auto.fit(X, y, sample_domain=ids)
+    told = clone(auto).set_params(target_shares=shares)
+    told.fitted = auto.fitted
+    return told.fit(X, y, sample_domain=ids)
 
 
 def ablations(auto, X, truth) -> dict:
@@ -404,8 +409,6 @@ def summary(cells: list[dict]) -> str:
             *(f"- {line}" for line in _trust_lines(part)),
             *(f"- {line}" for line in _share_lines([c for c in cells if c["set"] in group])),
             *(f"- {line}" for line in _label_lines(part)),
-            f"- processor time: median {np.median([c['seconds'] for c in part]):.0f} s, largest "
-            f"{max(c['seconds'] for c in part):.0f} s",
         ]
     return "\n".join(lines)
 
