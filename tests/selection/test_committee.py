@@ -437,8 +437,9 @@ def test_labels_teach_the_common_scale_only_if_every_class_has_one():
         return len(replace(problem, labeled=labeled).sample(member, TARGET, [0]).X)
 
     assert n_rows(common, [0, 1]) == 30
-    assert n_rows(own, [0, 1]) == 30 + 2  # round(10 * 2 / (2 + 4 * 3)) copies
-    assert n_rows(common, [0, 1, 2] * 4) == 30 + 12 * 5
+    assert n_rows(own, [0, 1] * 9) == 30 + 18  # the third class has none: one copy each
+    assert n_rows(common, [0, 1, 2] * 4) == 30 + 12 * 5  # 10 * 4 / (4 + 4) copies
+    assert n_rows(common, [0, 0, 0, 1, 2]) == 30 + 5 * 2
 
 
 def answered(logs, truth):

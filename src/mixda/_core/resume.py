@@ -84,9 +84,9 @@ class ResumeFile:
 
 
 def open_cache_folder(folder: PathArgument) -> Path:
-    """Create the folder if it does not exist."""
+    """Create the folder, and those above it, if they do not exist."""
     try:
-        Path(folder).mkdir(exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MixdaError(
             f"{folder} cannot be used as the checkpoint folder: {error.strerror}."

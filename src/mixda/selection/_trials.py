@@ -27,6 +27,7 @@ Codes = NDArray[np.intp]
 
 
 _MAX_COPIES = 10  # of a labeled target row among the rows of the sources
+_HALF_COPIES = 4  # labeled rows of a class, at which each counts for half as many
 _LABEL_FOLDS = 3
 _MAX_COMPARED_ROWS = 300  # without a label, beside those with one
 
@@ -60,7 +61,7 @@ class Problem:
         codes = [self.codes[k] for k in sources]
         target = self.encode(member, domain, sources)
         if self.labeled is not None and domain == TARGET and self._teaches(member):
-            n_copies = self._n_copies(len(self.labeled.rows))
+            n_copies = self._n_copies(self.labeled.truth)
             parts.append(np.repeat(target[self.labeled.rows], n_copies, axis=0))
             codes.append(np.repeat(self.labeled.truth, n_copies))
         return Sample(
@@ -81,9 +82,14 @@ class Problem:
         complete = len(np.unique(self.labeled.truth)) == self.n_classes
         return not member.adapts and (complete or member.view != COMMON)
 
-    def _n_copies(self, n_labels: int) -> int:
-        """Return how many rows of a source a labeled row counts for: more, the more there are."""
-        return max(1, round(_MAX_COPIES * n_labels / (n_labels + 4 * self.n_classes)))
+    def _n_copies(self, truth: Codes) -> int:
+        """Return how many rows of a source a labeled row counts for.
+
+        The class with the fewest labels decides, because classes with more of them attract rows of
+        the others.
+        """
+        fewest = int(np.bincount(truth, minlength=self.n_classes).min())
+        return max(1, round(_MAX_COPIES * fewest / (fewest + _HALF_COPIES)))
 
     def encode(self, member: Member, domain: int, sources: Sequence[int]) -> Array:
         """Return a domain as a member sees it."""
