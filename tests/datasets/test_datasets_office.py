@@ -64,11 +64,11 @@ def test_pixels_are_channels_first_in_zero_one(photos):
         np.testing.assert_allclose(pixels.mean(axis=(2, 3)), expected, atol=1e-6)
 
 
-def test_grey_pixels_and_the_published_middle_folder(photos):
+def test_gray_pixels_and_the_published_middle_folder(photos):
     for domain in OFFICE31:
         shutil.move(photos / domain, photos / "moved")
         shutil.move(photos / "moved", photos / domain / "images")
-    data = load_office31(photos, image_size=4, grey=True)
+    data = load_office31(photos, image_size=4, gray=True)
     assert data.sample_shape == (1, 4, 4)
     # luma of pure red, green and blue (ITU-R 601): 0.299, 0.587, 0.114
     firsts = [data.samples_of(domain)[0][0, 0] for domain in OFFICE31]

@@ -38,14 +38,14 @@ class Images:
     """How to read images: size, color and, if given, the feature extractor."""
 
     size: int
-    grey: bool
+    gray: bool
     extract: Extract | None
     verbose: bool
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the pixels of one image."""
-        return (1 if self.grey else 3, self.size, self.size)
+        return (1 if self.gray else 3, self.size, self.size)
 
 
 class DomainSamples(NamedTuple):
@@ -298,9 +298,9 @@ def _read_pixels(path: Path, images: Images) -> NDArray[np.float32]:
         ) from None
     try:
         with Image.open(path) as image:
-            plain = image.convert("L" if images.grey else "RGB")
+            plain = image.convert("L" if images.gray else "RGB")
             plain = plain.resize((images.size, images.size), Image.Resampling.BILINEAR)
             values = np.asarray(plain, dtype=np.float32) / 255.0
     except OSError as error:
         raise MixdaError(f"{path} is not a readable image ({error}). Remove it.") from None
-    return values[None] if images.grey else values.transpose(2, 0, 1)
+    return values[None] if images.gray else values.transpose(2, 0, 1)

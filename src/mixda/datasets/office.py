@@ -23,7 +23,7 @@ def load_office31(
     features: str | None = None,
     extract: Callable[[Any], Any] | None = None,
     image_size: int = 32,
-    grey: bool = False,
+    gray: bool = False,
     data_home: str | Path | None = None,
     verbose: bool = False,
 ) -> DomainDataset:
@@ -55,7 +55,7 @@ def load_office31(
         uses a network trained on ImageNet.
     image_size : int
         Height and width to which images are resized.
-    grey : bool
+    gray : bool
         Convert images to grayscale, shape (m, 1, size, size).
     data_home : str or Path, optional
         Data folder, used if `path` is not given; by default the environment variable
@@ -91,7 +91,7 @@ def load_office31(
             )
         return load_published(f"office31_{features}", data_home)
     location = _locate("office31", path, data_home)
-    images = Images(check_positive_int(image_size, "image_size"), bool(grey), extract, verbose)
+    images = Images(check_positive_int(image_size, "image_size"), bool(gray), extract, verbose)
     return read_layout(location, OFFICE31, f"Office-31, from {location.name}.", images)
 
 
@@ -100,7 +100,7 @@ def load_office_home(
     *,
     extract: Callable[[Any], Any] | None = None,
     image_size: int = 32,
-    grey: bool = False,
+    gray: bool = False,
     data_home: str | Path | None = None,
     verbose: bool = False,
 ) -> DomainDataset:
@@ -114,7 +114,7 @@ def load_office_home(
     path : str or Path, optional
     extract : callable, optional
     image_size : int
-    grey : bool
+    gray : bool
     data_home : str or Path, optional
     verbose : bool
         As in `load_office31`.
@@ -129,7 +129,7 @@ def load_office_home(
     >>> load_office_home("resnet50_csv")  # a folder with Art_Art.csv, …  # doctest: +SKIP
     """
     location = _locate("office_home", path, data_home)
-    images = Images(check_positive_int(image_size, "image_size"), bool(grey), extract, verbose)
+    images = Images(check_positive_int(image_size, "image_size"), bool(gray), extract, verbose)
     return read_layout(location, OFFICE_HOME, f"Office-Home, from {location.name}.", images)
 
 
