@@ -3,8 +3,8 @@
     python benchmarks/one_source.py --out out/one-source --jobs 2
 
 Each domain of each set of `benchmarks/selection.py` in turn is the target of the one before it. A
-second task changes class shares only: one half of the domain is the source, and the target is a
-part of the other half, nine rows of its largest class to one of the next. No target label is read
+second task changes class proportions only: one half of the domain is the source, and the target is
+a part of the other half, nine rows of its largest class to one of the next. No target label is read
 before scoring. Each cell (set, target, seed) is one JSON file, so an interrupted run can be
 resumed.
 """

@@ -245,7 +245,7 @@ def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
 
 
 def informed(auto: Judged, X, y, ids) -> Judged:
-    """The same AutoMSDA, told the class shares of the target."""
+    """The same AutoMSDA, told the class proportions of the target."""
     classes, counts = np.unique(y[ids < 0], return_counts=True)
     shares = dict.fromkeys(np.unique(y[ids >= 0]).tolist(), 0.0)
     shares |= dict(zip(classes.tolist(), counts / counts.sum(), strict=True))
@@ -302,7 +302,7 @@ def estimates(auto, folds) -> dict:
     pooled = auto.verdict.weights
     usual_agreement = np.mean([agreement(combine(pooled, f.logs), f.logs) for f in folds])
     return {
-        "left-out accuracy": accuracy,
+        "held-out accuracy": accuracy,
         "average confidence": confidence,
         "difference of confidences": accuracy
         - float(np.mean([p.max(axis=1).mean() for p in held]))
@@ -325,7 +325,7 @@ def optimal_transport_to_labels(proba: np.ndarray, shares: np.ndarray) -> float:
 def with_labels(X, y, ids, seed, folder) -> dict:
     """By number of labeled target rows, on the other rows: accuracy, error of the estimate, rival.
 
-    The rival is the reference of the fit, the ordinary classifier that was best on left-out
+    The rival is the reference of the fit, the ordinary classifier that was best on held-out
     sources, taught the same labeled rows.
     """
     given = np.flatnonzero(ids == GIVEN)
@@ -349,7 +349,7 @@ def with_labels(X, y, ids, seed, folder) -> dict:
 
 
 def taught_rival(auto, X) -> np.ndarray:
-    """Answers of the ordinary classifier that was best on left-out sources."""
+    """Answers of the ordinary classifier that was best on held-out sources."""
     members, scores = auto.evidence[0], auto.verdict.scores
     ordinary = [k for k, member in enumerate(members) if not member.adapts]
     best = max(ordinary, key=lambda k: scores[k])
@@ -519,7 +519,7 @@ def _label_lines(part: list[dict]) -> list[str]:
     ]
     return [
         "labels: accuracy / error of the estimate / accuracy of the ordinary classifier that was "
-        f"best on left-out sources, taught the same labels; first target of {len(all_)} sets: "
+        f"best on held-out sources, taught the same labels; first target of {len(all_)} sets: "
         + ", ".join(shown)
     ]
 

@@ -139,7 +139,7 @@ def test_quickstart_begins_as_the_readme_and_its_other_code_runs(tmp_path):
 def test_code_of_the_page_on_methods_runs(tmp_path):
     first, tuning, with_skada = code_blocks(CHOOSING, "python")
     assert ESTIMATE.search(run("-c", first, folder=tmp_path))
-    assert "on left-out sources" in run("-c", tuning, folder=tmp_path)
+    assert "on held-out sources" in run("-c", tuning, folder=tmp_path)
     if importlib.util.find_spec("skada"):
         assert "n_components" in run("-c", with_skada, folder=tmp_path)
 

@@ -179,7 +179,7 @@ def test_auto_from_data_to_report(home, tmp_path, capsys, plain):
 
 
 def test_a_declined_adaptation_is_told_by_every_command(home, tmp_path, capsys, plain):
-    reason = "Adaptation was declined: it was not better on left-out sources."
+    reason = "Adaptation was declined: it was not better on held-out sources."
     trust = {"accuracy": None, "low": None, "high": None, "declined": True, "reason": reason}
     model, page = tmp_path / "m.mixda", tmp_path / "r.html"
     replace(mixda.AdaptedModel.load(home / "m.mixda"), trust=trust).save(

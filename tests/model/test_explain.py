@@ -102,7 +102,7 @@ def test_committee():
         assert why.log_odds == exact
         assert why.baseline + sum(part.log_odds for part in why.contributions) == exact
         assert sum(vote.log_odds for vote in why.members) == exact
-        assert {vote.name for vote in why.members} == {"mixture", "linear", "class shares"}
+        assert {vote.name for vote in why.members} == {"mixture", "linear", "class proportions"}
         assert why.method == "shapley"
         assert "Shapley" in why.note
     # the linear member: weight 0.5, smoothed probabilities of its own

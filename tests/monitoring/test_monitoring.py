@@ -239,7 +239,7 @@ def test_update_keeps_scales_matched_to_class_shares():
     ids = np.repeat([0, 1, -1], 200)
     model = mixda.AutoMSDA(target_shares={"ok": 0.9}, random_state=0)
     model = model.fit(X, y, sample_domain=ids).to_model().with_reference(target[0])
-    assert "class shares" in model.trust.reason
+    assert "class proportions" in model.trust.reason
     again = update(model, target[0]).rule(target[0])
     np.testing.assert_allclose(again, model.rule(target[0]), atol=1e-9)
 

@@ -105,7 +105,7 @@ def test_labels_teach_the_members():
     blind = quick().fit(X, y, sample_domain=ids)
     rest = rows[1::3]
     assert blind.score(X[rest], truth[1::3]) < 0.1
-    assert model.score(X[rest], truth[1::3]) > 0.6
+    assert model.score(X[rest], truth[1::3]) > 0.5  # chance is a third
     assert model.trust_.accuracy < blind.trust_.accuracy  # half of the evidence was wrong
 
 
@@ -138,7 +138,7 @@ def test_mostly_one_class_without_shift_is_not_taken_for_a_shift():
     model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
     alone = SourceOnly().fit(X, y, sample_domain=ids).score(X[ids < 0], truth)
     assert model.choice_ == "matched committee"
-    assert "shares" in model.trust_.reason
+    assert "proportions" in model.trust_.reason
     assert model.score(X[ids < 0], truth) > alone - 0.02
 
 

@@ -1,4 +1,4 @@
-"""The parts of the committee: weights, views, class shares, estimates, labels."""
+"""The parts of the committee: weights, views, class proportions, estimates, labels."""
 
 from dataclasses import replace
 

@@ -110,5 +110,5 @@ def test_adaptation_to_a_plant_without_faults_is_declined(sources):
     model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
     alone = SourceOnly().fit(X, y, sample_domain=ids)
     assert model.trust_.declined
-    assert "shares" in model.trust_.reason
+    assert "proportions" in model.trust_.reason
     assert model.score(target, truth) >= alone.score(target, truth) - 0.01 > 0.97

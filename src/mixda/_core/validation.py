@@ -133,6 +133,15 @@ def check_positive_int(value: Any, name: str) -> int:
     return int(value)
 
 
+def check_n_jobs(value: Any) -> int:
+    """Return a number of jobs that joblib accepts."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not value:
+        raise MixdaError(
+            f"n_jobs must be a positive number of jobs, or -1 for all cores, got {value!r}."
+        )
+    return int(value)
+
+
 def check_number(
     value: Any,
     name: str,

@@ -14,7 +14,7 @@ from typing import Any
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
 from mixda._core.text import printable
-from mixda._core.validation import check_choice, check_positive_int
+from mixda._core.validation import check_choice, check_n_jobs, check_positive_int
 from mixda.benchmark._cells import Cell, check_folder, digest, is_done, slug, sweep
 from mixda.benchmark._entries import HEADS
 from mixda.benchmark._features import BACKBONES, is_whole
@@ -137,7 +137,7 @@ def run(
     seeds = check_positive_int(seeds, "seeds")
     check_choice(head, "head", HEADS)
     out = check_folder(out)
-    _check_jobs(n_jobs)
+    check_n_jobs(n_jobs)
     reading = {
         "label": label,
         "domain": domain,
@@ -161,13 +161,6 @@ def run(
     if verbose and plan.is_own:
         print(printable(describe_data(plan), keep="\n"), file=sys.stderr)
     return _run_cells(out.absolute(), plan.cells, plan.data, n_jobs, dask, verbose)
-
-
-def _check_jobs(n_jobs: int) -> None:
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise MixdaError(
-            f"n_jobs must be a positive number of processes, or -1 for all cores, got {n_jobs!r}."
-        )
 
 
 def _run_cells(

@@ -59,7 +59,7 @@ class RowSample:
     n_left_out: int = 0
 
     def thinned(self, max_rows: int) -> RowSample:
-        """Return a smaller sample with the same class shares."""
+        """Return a smaller sample with the same class proportions."""
         if len(self.X) <= max_rows:
             return self
         if self.y is None:
@@ -84,7 +84,7 @@ def sample_rows(
     client: Any = None,
     verbose: bool = False,
 ) -> dict[str | None, RowSample]:
-    """Draw at most `max_rows` rows of each domain, with the class shares of all its rows.
+    """Draw at most `max_rows` rows of each domain, with the class proportions of all its rows.
 
     Each class keeps at least 50 rows, or all if it has fewer, even if that makes more than
     `max_rows`. The same rows are drawn whatever their order, their partitions and the executor,

@@ -145,7 +145,7 @@ def fit(
     if domain is not None:
         output_paths(output, open_table(data).distinct(domain))
     if epsilon is not None or bounds is not None or classes is not None:
-        unused = {"--domain": domain, "--columns": columns, "--drop": drop, "--jobs": n_jobs}
+        unused = {"--domain": domain, "--columns": columns, "--drop": drop, "--n-jobs": n_jobs}
         unused |= {"--scheduler": scheduler, "--resume": resume or None}
         unused |= {"--missing": None if missing == "mixture" else missing}
         unused |= {"--allow-exposed-rows": allow_exposed_rows or None}
@@ -239,7 +239,7 @@ def adapt(
         list[str] | None,
         typer.Option(
             metavar="CLASS=SHARE",
-            help="Known class shares of the target, such as healthy=0.95 (method auto).",
+            help="Known class proportions of the target, such as healthy=0.95 (method auto).",
         ),
     ] = None,
     target_labels: TargetLabels = None,
@@ -528,13 +528,17 @@ def _number_or_word(value: str | None) -> int | str | None:
     return int(value) if value is not None and value.lstrip("-").isdigit() else value
 
 
-def _pairs(values: list[str] | None, option: str) -> dict[str, str]:
+def _pairs(values: list[str] | None, option: str, form: str = "OLD=NEW") -> dict[str, str]:
     """Return ``old=new`` pairs as a dict."""
     pairs = [value.rpartition("=") for value in values or ()]
     for (old, sign, new), value in zip(pairs, values or (), strict=True):
         if not (old.strip() and sign and new.strip()):
-            raise MixdaError(f"{option} {value!r} must be OLD=NEW.")
-    return {old.strip().strip("'"): new.strip().strip("'") for old, _, new in pairs}
+            raise MixdaError(f"{option} {value!r} must be {form}.")
+    names = [old.strip().strip("'") for old, _, _ in pairs]
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise MixdaError(f"{option} names {twice[0]!r} twice; give it once.")
+    return dict(zip(names, (new.strip().strip("'") for *_, new in pairs), strict=True))
 
 
 def _known_about_target(shares: list[str] | None) -> dict[str, Any]:
@@ -542,7 +546,7 @@ def _known_about_target(shares: list[str] | None) -> dict[str, Any]:
     if not shares:
         return {}
     known: dict[str, float | list[float]] = {}
-    for name, text in _pairs(shares, "--target-shares").items():
+    for name, text in _pairs(shares, "--target-shares", "CLASS=SHARE").items():
         try:
             bounds = [float(part) for part in text.split("..")]
         except ValueError:

@@ -24,7 +24,7 @@ class _Tree(NamedTuple):
 
 
 def forest_rule(forest: Any) -> Rule:
-    """Return the average of the class shares in the leaves (random forests, extra-trees)."""
+    """Return the average of the class proportions in the leaves (random forests, extra-trees)."""
     n_trees = len(forest.estimators_)
     trees = []
     for estimator in forest.estimators_:

@@ -548,7 +548,7 @@ def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
 
 
 def _info(mixture: Mixture, classes: Any) -> dict[str, Any]:
-    """Return `info` of a mixture with its class shares in the order of `classes`."""
+    """Return `info` of a mixture with its class proportions in the order of `classes`."""
     if SHARES not in mixture.info:
         return mixture.info
     shares = dict(zip(np.asarray(mixture.classes).tolist(), class_shares(mixture), strict=True))

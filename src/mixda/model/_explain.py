@@ -195,7 +195,7 @@ def _votes(model: Any, X: Array, c: int, a: int) -> tuple[MemberVote, ...]:
         return ()
     names = [str(name) for name in model.settings.get("experts") or ()]
     if isinstance(_steps(model.rule)[-1], Pool):
-        names = [*names, "class shares"] if len(names) == len(logs) - 1 else []
+        names = [*names, "class proportions"] if len(names) == len(logs) - 1 else []
     elif model.settings.get("updates"):
         names = ["model", "groups of the rows of the last update"]
     else:
@@ -206,7 +206,7 @@ def _votes(model: Any, X: Array, c: int, a: int) -> tuple[MemberVote, ...]:
         MemberVote(name, float(own[0, c] - own[0, a]))
         for name, own in zip(names, logs, strict=True)
     ]
-    votes = [vote for vote in votes if vote.name != "class shares" or vote.log_odds]
+    votes = [vote for vote in votes if vote.name != "class proportions" or vote.log_odds]
     return tuple(sorted(votes, key=lambda vote: -abs(vote.log_odds)))
 
 

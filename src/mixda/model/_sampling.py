@@ -35,6 +35,6 @@ def describe_sampling(model: Any) -> str | None:
     sentence = f"classifiers were trained on a sample ({listed(thinned)})"
     n_trials = model.settings.get("trial_rows")
     if n_trials:
-        sentence += f" and compared on {n_trials:,} rows of left-out sources"
+        sentence += f" and compared on {n_trials:,} rows of held-out sources"
     where = ", mixtures on all rows" if model.settings.get("streamed") else ""
     return f"{sentence}{where}."

@@ -29,8 +29,9 @@ class Trust:
     Attributes
     ----------
     accuracy : float or None
-        Estimated accuracy on the target. None if there was nothing to estimate it from: a single
-        source, or no source that shares its classes with others.
+        Estimated accuracy on the target. None if there was nothing to estimate it from (a single
+        source, or no source that shares its classes with others), or if the estimate would be
+        unreliable; `reason` says why.
     low, high : float or None
         Interval of the accuracy.
     level : float or None
@@ -40,20 +41,20 @@ class Trust:
     reason : str
         Why, in a sentence.
     candidates : tuple of dict
-        ``{"name", "score", "chosen"}``. The score is the mean accuracy on left-out sources; if
-        `folds` is empty, it comes from reverse validation.
+        ``{"name", "score", "chosen"}``. The score is the mean accuracy on held-out sources, None
+        if it is not known; if `folds` is empty, it comes from reverse validation.
     folds : dict of str to float
-        Accuracy of the chosen candidate on each left-out source.
+        Accuracy of the chosen candidate on each held-out source.
     n_labels : int
         Labeled rows of the target that the estimate takes into account.
 
     Examples
     --------
     >>> from mixda.model import Trust
-    >>> trust = Trust(0.88, 0.8, 0.96, 0.8, reason="It was best on left-out sources.")
+    >>> trust = Trust(0.88, 0.8, 0.96, 0.8, reason="It was best on held-out sources.")
     >>> print(trust)
     Estimated accuracy 88 % (80 % interval: 80–96 %), without target labels. It was best on \
-left-out sources.
+held-out sources.
     """
 
     accuracy: float | None = None
@@ -212,7 +213,7 @@ this model, not for other data.
             ("adaptation", "declined" if self.declined else "done"),
             ("reason", self.explanation),
         ]
-        rows += [(f"on left-out {name}", _percent(share)) for name, share in self.folds.items()]
+        rows += [(f"on held-out {name}", _percent(share)) for name, share in self.folds.items()]
         return summary_table("Trust", rows)
 
 

@@ -158,7 +158,7 @@ def _with_own_scales(model: AdaptedModel, X: Array) -> AdaptedModel:
 def _rescaled(view: Rule, X: Array) -> Rule:
     """Return a view with the moments, or the quantiles, of `X` in place of its own.
 
-    They come first in a view; what follows, such as a match to class shares, stays.
+    They come first in a view; what follows, such as a match to class proportions, stays.
     """
     if isinstance(view, Affine):
         return standardization(X)

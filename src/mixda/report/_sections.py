@@ -323,7 +323,7 @@ def settings(facts: Facts) -> Markup:
 
 
 def _members(candidates: Sequence[dict[str, Any]]) -> Markup:
-    """Return the members of a committee, heaviest first, with their left-out accuracy."""
+    """Return the members of a committee, heaviest first, with their held-out accuracy."""
 
     def share(value: Any) -> str:
         return percent(value) if isinstance(value, float) else ""
@@ -341,8 +341,8 @@ def _members(candidates: Sequence[dict[str, Any]]) -> Markup:
         )
         for c in sorted(candidates, key=rank)
     ]
-    inside = tag("summary", "Members, their weights, and their accuracy on left-out sources")
-    return tag("details", inside, table(["member", "weight", "left-out accuracy", ""], rows))
+    inside = tag("summary", "Members, their weights, and their accuracy on held-out sources")
+    return tag("details", inside, table(["member", "weight", "held-out accuracy", ""], rows))
 
 
 def _flatten(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, object]]:

@@ -15,13 +15,14 @@ from mixda._core.validation import Array
 from mixda.model import Trust
 from mixda.rules import Chain, Linear, Pool, Rule
 from mixda.selection._estimate import (
+    LeftOut,
     add_labels,
     agreement,
     estimate_accuracy,
     estimate_from_labels,
     temper,
 )
-from mixda.selection._members import Fitted, Member
+from mixda.selection._members import SELF_TRAINED_NAME, Fitted, Member
 from mixda.selection._pool import SMOOTHING, combine
 from mixda.selection._self_training import answer, fit_clusters
 from mixda.selection._shares import Ranges, fit_log_odds, reweight
@@ -31,7 +32,7 @@ from mixda.selection._views import OWN, TARGET, VIEWS
 
 Codes = NDArray[np.intp]
 
-_MIN_LABELS = 10  # from which on they give an estimate where left-out sources cannot
+_MIN_LABELS = 10  # from which on they give an estimate where held-out sources cannot
 _MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
 
 
@@ -39,7 +40,7 @@ def _nothing(*_: Any) -> Fitted:
     raise AssertionError("a self-trained member is fitted to the committee's answers")
 
 
-SELF_TRAINED = Member("self-trained LDA", OWN, True, _nothing, all_features=True)
+SELF_TRAINED = Member(SELF_TRAINED_NAME, OWN, True, _nothing, all_features=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class Committee:
     agreed : float
         Mean share of these rows on which a member answers as the committee does.
     log_odds : ndarray of shape (nc,)
-        Shifts of the log-odds for other class shares.
+        Shifts of the log-odds for other class proportions.
     failed : list of str
         Members that could not be fitted.
     """
@@ -77,7 +78,7 @@ def assemble(
     ranges: Ranges | None,
     class_order: Codes,
 ) -> Committee:
-    """Make the rule of the members that matter, with self-training and known class shares.
+    """Make the rule of the members that matter, with self-training and known class proportions.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def assemble(
         What they say about the target, in the views of the verdict.
     verdict : Verdict
     ranges : tuple of two ndarrays of shape (nc,), optional
-        Class shares that the user knows.
+        Class proportions that the user knows.
     class_order : ndarray of shape (nc,)
         Positions of the classes among those of the user.
     """
@@ -160,7 +161,7 @@ def make_pools(
 def contradiction(
     members: Sequence[Member], told: Answered, matched: Verdict, again: Answered
 ) -> str:
-    """Return what speaks against the belief in other class shares; empty if nothing does.
+    """Return what speaks against the belief in other class proportions; empty if nothing does.
 
     Ten labeled target rows or more decide by their log-loss. Otherwise, ordinary members of
     different views must agree more if own scales are matched to the estimated shares: matched to
@@ -234,11 +235,11 @@ def assess(
     verdict : Verdict
     members : sequence of Member
     held_out : sequence of str
-        Names of the left-out sources.
+        Names of the held-out sources.
     labeled : Evidence
         Answers of members that were not taught the rows.
     reasons : list of str
-        For which left-out sources allow no estimate.
+        For which held-out sources allow no estimate.
     level : float
         Of the interval.
     """
@@ -271,7 +272,7 @@ def assess(
         declined=sum(committee.weights.get(name, 0.0) for name in adapting) < _MIN_WEIGHT,
         reason=explain(verdict, members, reasons, committee.failed),
         candidates=() if left_out is None else tuple(_candidates(committee, verdict, members)),
-        folds={} if left_out is None else dict(zip(held_out, left_out.accuracies, strict=True)),
+        folds={} if left_out is None else _known_accuracies(held_out, left_out),
         n_labels=n_labels,
     )
 
@@ -280,11 +281,13 @@ def _candidates(
     committee: Committee, verdict: Verdict, members: Sequence[Member]
 ) -> list[dict[str, Any]]:
     assert verdict.left_out is not None
-    reference = best_ordinary(verdict, members)
+    reference = best_ordinary(verdict, members, committee.failed)
     rows: list[dict[str, Any]] = [
         {"name": verdict.choice, "score": verdict.left_out.accuracy, "chosen": True}
     ]
     for k, member in enumerate(members):
+        if np.isnan(verdict.scores[k]):
+            continue
         rows.append(
             {
                 "name": member.label,
@@ -294,4 +297,20 @@ def _candidates(
                 "reference": k == reference,
             }
         )
+    if SELF_TRAINED.label in committee.weights:
+        weight = committee.weights[SELF_TRAINED.label]
+        rows.append(
+            {
+                "name": SELF_TRAINED.label,
+                "score": verdict.powers.score,
+                "chosen": False,
+                "weight": weight,
+                "reference": False,
+            }
+        )
     return rows
+
+
+def _known_accuracies(held_out: Sequence[str], left_out: LeftOut) -> dict[str, float]:
+    pairs = zip(held_out, left_out.accuracies, strict=True)
+    return {name: accuracy for name, accuracy in pairs if not np.isnan(accuracy)}

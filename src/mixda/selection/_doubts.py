@@ -25,7 +25,6 @@ def doubts(
     n_target: int,
     sources: Sequence[Array],
     codes: Sequence[Codes],
-    shares_known: bool,
 ) -> list[str]:
     """Return the reasons for which no accuracy may be promised; empty if there are none.
 
@@ -38,8 +37,6 @@ def doubts(
         Rows of each source on their own scale.
     codes : sequence of ndarray of shape (n,)
         Their classes.
-    shares_known : bool
-        Whether the user knows the class shares of the target.
     """
     reasons = []
     confounded = confounding(codes) > _MAX_CONFOUNDING
@@ -49,18 +46,18 @@ def doubts(
         )
     elif verdict.skill < _MIN_SKILL and not confounded:
         reasons.append(
-            "on left-out sources the committee is no better than chance: the features say nothing "
+            "on held-out sources the committee is no better than chance: the features say nothing "
             "about the classes of another domain"
         )
-    elif verdict.strength >= CLEAR_STRENGTH and not shares_known:
+    elif verdict.strength >= CLEAR_STRENGTH and not verdict.given:
         reasons.append(
-            "class shares seem to differ, and left-out sources cannot show how well the committee "
-            "does at shares that are unknown"
+            "class proportions seem to differ, and held-out sources cannot show how well the "
+            "committee does at proportions that are unknown"
         )
     elif has_repeated_objects(sources, codes):
         reasons.append(
             "the sources seem to measure the same objects (rows of another source predict a class "
-            "better than rows of the same source), so left-out sources look easier than new objects"
+            "better than rows of the same source), so held-out sources look easier than new objects"
         )
     if n_target < _MIN_TARGET_ROWS:
         reasons.append(f"the target has only {n_target} row{'s' if n_target > 1 else ''}")

@@ -1,8 +1,8 @@
-"""Accuracy on a target without labels, from left-out sources with labels.
+"""Accuracy on a target without labels, from held-out sources with labels.
 
 Ingredients: the mean confidence of calibrated probabilities (AC), the share of rows above a
-threshold of confidence that reproduces the accuracy on left-out sources (ATC) [1]_, and how much
-less the members agree than on left-out sources [2]_. Their differences, the spread between left-out
+threshold of confidence that reproduces the accuracy on held-out sources (ATC) [1]_, and how much
+less the members agree than on held-out sources [2]_. Their differences, the spread between held-out
 sources and few target rows widen the interval.
 
 References
@@ -30,9 +30,9 @@ from mixda.selection._shares import smooth_shares
 _SPREAD = 0.12  # of the error, in units of the standard deviation of one answer
 _ALWAYS = 0.01  # added to p (1 - p), so that no estimate is without doubt
 _DIFFERENCE = 0.35  # of two ingredients, that counts as a standard deviation
-_DISTANCE = 0.2  # of the estimate to the left-out accuracy, that counts as one
-_FOLD_SPREAD = 0.35  # of the standard deviation between left-out sources
-_SHARE_DIFFERENCE = 0.25  # of the difference of class shares
+_DISTANCE = 0.2  # of the estimate to the held-out accuracy, that counts as one
+_FOLD_SPREAD = 0.35  # of the standard deviation between held-out sources
+_SHARE_DIFFERENCE = 0.25  # of the difference of class proportions
 _FULL_SKILL = 0.2  # of the entropy explained, from which on all ingredients have full weight
 _ATC_WEIGHT = 0.5  # beside AC
 _AGREEMENT_WEIGHT = 0.25  # beside AC and ATC
@@ -41,7 +41,7 @@ _LABELED_ROWS = 30  # that the estimate counts for beside labeled target rows
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a pool says about left-out sources when its weights were learned on the others."""
+    """What a pool says about held-out sources when its weights were learned on the others."""
 
     logs: list[Array]  # of each fold, (n, nc), calibrated
     truth: list[NDArray[np.intp]]
@@ -51,20 +51,20 @@ class LeftOut:
 
     @property
     def accuracies(self) -> list[float]:
-        """Accuracy on each left-out source."""
+        """Accuracy on each held-out source, NaN where no row counts."""
         return [
-            min(1.0, float(rows @ (logs.argmax(axis=1) == truth)))
+            min(1.0, float(rows @ (logs.argmax(axis=1) == truth))) if rows.any() else np.nan
             for logs, truth, rows in zip(self.logs, self.truth, self.rows, strict=True)
         ]
 
     @property
     def accuracy(self) -> float:
-        """Mean accuracy over left-out sources."""
-        return float(np.mean(self.accuracies))
+        """Mean accuracy over held-out sources."""
+        return float(np.nanmean(self.accuracies))
 
     @property
     def skill(self) -> float:
-        """Share explained of the log-loss that other sources' class shares have; 0 is chance."""
+        """Share explained of the log-loss of other sources' class proportions; 0 is chance."""
         n_classes = self.logs[0].shape[1]
         folds = list(zip(self.logs, self.truth, self.rows, strict=True))
         shares = [np.bincount(known, rows, n_classes) for _, known, rows in folds]
@@ -98,7 +98,7 @@ def left_out_logs(
 
 
 def calibrate(folds: Sequence[Fold], logs: Sequence[Array]) -> LeftOut:
-    """Calibrate log-probabilities on left-out sources by one power."""
+    """Calibrate log-probabilities on held-out sources by one power."""
     truth, rows = [fold.truth for fold in folds], [fold.rows for fold in folds]
     power = fit_power(logs, truth, rows)
     agreements = [agreement(f.logs, part, f.rows) for f, part in zip(folds, logs, strict=True)]
@@ -180,9 +180,9 @@ def estimate_accuracy(
               + \frac{p(1-p) + e}{n}
 
     where :math:`\bar p` and :math:`s` are mean and standard deviation of the accuracies on
-    left-out sources, :math:`\bar g` is the members' agreement there, and :math:`\delta` is the
-    `difference` of class shares. ATC and GDE count less where the pool explains little of the
-    left-out labels, and nothing where it explains none.
+    held-out sources, :math:`\bar g` is the members' agreement there, and :math:`\delta` is the
+    `difference` of class proportions. ATC and GDE count less where the pool explains little of the
+    held-out labels, and nothing where it explains none.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def estimate_accuracy(
         + (_DIFFERENCE * (confidence - above)) ** 2
         + (_DIFFERENCE * (by_confidence - by_agreement)) ** 2
         + (_DISTANCE * (accuracy - p)) ** 2
-        + (_FOLD_SPREAD * np.std(left_out.accuracies)) ** 2
+        + (_FOLD_SPREAD * np.nanstd(left_out.accuracies)) ** 2
         + (_SHARE_DIFFERENCE * difference) ** 2
         + noise / len(target)
     )
@@ -218,10 +218,11 @@ def estimate_accuracy(
 
 
 def _threshold(left_out: LeftOut) -> float:
-    """Confidence above which as many left-out rows lie as are classified correctly."""
+    """Confidence above which as many held-out rows lie as are classified correctly."""
     held = np.concatenate([np.exp(part).max(axis=1) for part in left_out.logs])
     order = np.argsort(held, kind="stable")
-    below = np.cumsum(np.concatenate(left_out.rows)[order]) / len(left_out.rows)
+    rows = np.concatenate(left_out.rows)
+    below = np.cumsum(rows[order]) / rows.sum()
     place = np.searchsorted(below, 1.0 - left_out.accuracy + 1e-12)
     return float(held[order[min(int(place), len(held) - 1)]])
 

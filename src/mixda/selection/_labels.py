@@ -28,7 +28,7 @@ def given_labels(y: Any, sample_domain: Any) -> list[Any]:
     >>> given_labels(["ok", "worn", "ok", None], [0, 0, -1, -1])
     ['ok', None]
     """
-    labels = list(y)
+    labels = list(np.asarray(y)[:, 0] if np.ndim(y) == 2 else y)
     ids = check_domains(sample_domain, len(labels), default=0)
     has_minus_one = any(_is_minus_one(labels[i]) for i in np.flatnonzero(ids >= 0))
     return [
@@ -157,7 +157,12 @@ def _entropy(proba: Array) -> Array:
 
 
 def _is_missing(label: Any) -> bool:
-    return label is None or label != label or (isinstance(label, str) and not label.strip())
+    if isinstance(label, str):
+        return not label.strip()
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal to itself nor not
+        return True
 
 
 def _is_minus_one(label: Any) -> bool:

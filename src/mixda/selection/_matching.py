@@ -1,9 +1,9 @@
-r"""Own scales and ranks of a target, matched to other class shares than those of the sources.
+r"""Own scales and ranks of a target, matched to other class proportions than those of the sources.
 
-A domain on its own scale has mean zero and variance one whatever its class shares are, so a target
-that is mostly of one class has this class where the sources have the mean of all classes. Matching
-gives the target the moments that the sources would have with its shares :math:`\pi` instead of
-their own, :math:`\pi^S`:
+A domain on its own scale has mean zero and variance one whatever its class proportions are, so a
+target that is mostly of one class has this class where the sources have the mean of all classes.
+Matching gives the target the moments that the sources would have with its proportions :math:`\pi`
+instead of their own, :math:`\pi^S`:
 
 .. math:: z' = \mu(\pi) + \frac{\sigma(\pi)}{\sigma(\pi^S)} \, (z - \mu(\pi^S)), \qquad
           \mu(\pi) = \frac1N \sum_{\ell=1}^N \sum_k \pi_k \, \mu_{\ell k}, \qquad
@@ -31,7 +31,7 @@ _MIN_CLASS_ROWS = 5  # of a class in a source; with fewer, those of all sources 
 def match_moments(
     sources: Sequence[Array], codes: Sequence[NDArray[np.intp]], usual: Array, shares: Array
 ) -> Affine:
-    """Return the map from a target's own scale to the scale that its class shares imply.
+    """Return the map from a target's own scale to the scale that its class proportions imply.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def match_moments(
     codes : sequence of ndarray of shape (n,)
         Their classes.
     usual, shares : ndarray of shape (nc,)
-        Class shares of the sources and of the target.
+        Class proportions of the sources and of the target.
 
     Examples
     --------

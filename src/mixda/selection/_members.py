@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -67,6 +68,7 @@ class Member:
     adapts: bool
     fit: Callable[[Sample, int], Fitted]
     all_features: bool = False  # of the view, instead of its principal components
+    recipe: str = ""  # tells members of the same label apart
 
     @property
     def label(self) -> str:
@@ -158,19 +160,21 @@ ORDINARY: Mapping[str, Callable[[int], Any]] = {
     "RBF kernel": _kernel_machine,
     "small network": _network,
 }
+SELF_TRAINED_NAME = "self-trained LDA"
 _ALL_FEATURES = ("extra trees",)
 _ALL_UNLESS_LARGE = ("logistic regression", "small network")
 _MAX_NUMBERS = 4_000_000  # rows × features; of larger samples these see principal components
 
 
 def make_members(
-    n_classes: int, own: Mapping[str, Any] | None = None, n_numbers: int = 0
+    classes: NDArray[Any], own: Mapping[str, Any] | None = None, n_numbers: int = 0
 ) -> list[Member]:
     """Return all members, those of the user's own classifiers included.
 
     Parameters
     ----------
-    n_classes : int
+    classes : ndarray of shape (nc,)
+        Names of the classes, in the order of the codes.
     own : mapping of str to classifier, optional
         Any scikit-learn classifiers with `predict_proba`.
     n_numbers : int
@@ -178,33 +182,50 @@ def make_members(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from mixda.selection._members import make_members
-    >>> members = make_members(3)
+    >>> members = make_members(np.array(["ok", "worn", "broken"]))
     >>> len(members), sum(member.adapts for member in members)
     (24, 6)
     """
     recipes = {
-        name: make
+        name: _ordinary(make)
         for name, make in ORDINARY.items()
-        if make is not _boosted_trees or n_classes <= _MAX_CLASSES_TO_BOOST
+        if make is not _boosted_trees or len(classes) <= _MAX_CLASSES_TO_BOOST
     }
-    for name, classifier in (own or {}).items():
-        if not (hasattr(classifier, "fit") and hasattr(classifier, "predict_proba")):
+    own = check_classifiers(own)
+    recipes |= {name: _own(name, classifier, classes) for name, classifier in own.items()}
+    wide = _ALL_FEATURES if n_numbers > _MAX_NUMBERS else (*_ALL_FEATURES, *_ALL_UNLESS_LARGE)
+    members = []
+    for view in VIEWS:
+        for name, fit in recipes.items():
+            recipe = content_of(own[name]) if name in own else ""
+            members.append(Member(name, view, False, fit, name in wide, recipe))
+        members += [Member(name, view, True, fit) for name, fit in ADAPTING.items()]
+    return members
+
+
+def check_classifiers(own: Any) -> Mapping[str, Any]:
+    """Return the user's own classifiers by name."""
+    if own is None:
+        return {}
+    if not isinstance(own, Mapping):
+        raise MixdaError(f"classifiers must be a mapping of names to classifiers, got {own!r}.")
+    for name, classifier in own.items():
+        is_classifier = hasattr(classifier, "fit") and hasattr(classifier, "predict_proba")
+        if isinstance(classifier, type) or not is_classifier:
             raise MixdaError(
                 f"classifiers[{name!r}] must be a scikit-learn classifier with predict_proba, got "
                 f"{classifier!r}."
             )
-        if name in ORDINARY:
+        if name in (*ORDINARY, *ADAPTING, SELF_TRAINED_NAME):
             raise MixdaError(f"classifiers: {name!r} is a member already; choose another name.")
-        recipes[name] = partial(_copy, classifier)
-    wide = _ALL_FEATURES if n_numbers > _MAX_NUMBERS else (*_ALL_FEATURES, *_ALL_UNLESS_LARGE)
-    members = []
-    for view in VIEWS:
-        for name, make in recipes.items():
-            members.append(Member(name, view, False, _ordinary(make), name in wide))
-        members.append(Member("adapted LDA", view, True, _fit_adapted_lda))
-        members.append(Member("GMM-DaDiL", view, True, _fit_dictionary))
-    return members
+    return own
+
+
+def content_of(estimator: Any) -> str:
+    """Return what tells an estimator from others with the same name."""
+    return str(joblib.hash(estimator))
 
 
 def candidate_members(candidates: Any) -> list[Member]:
@@ -215,7 +236,10 @@ def candidate_members(candidates: Any) -> list[Member]:
             "candidates must be a non-empty mapping of names to mixda estimators, got "
             f"{candidates!r}."
         )
-    return [Member(name, RAW, True, partial(_fit_candidate, m), True) for name, m in named.items()]
+    return [
+        Member(name, RAW, True, partial(_fit_candidate, m), True, content_of(m))
+        for name, m in named.items()
+    ]
 
 
 def _fit_candidate(estimator: MultiSourceClassifier, sample: Sample, seed: int) -> Fitted:
@@ -224,7 +248,10 @@ def _fit_candidate(estimator: MultiSourceClassifier, sample: Sample, seed: int) 
     proba[:, model.classes_] = model.predict_proba(sample.target)
 
     def rule() -> Rule:
-        value: Rule = model.to_model().rule
+        try:
+            value: Rule = model.to_model().rule
+        except MixdaError:  # only a file needs a rule
+            value = InMemory(model)
         if len(model.classes_) == sample.n_classes:
             return value
         spread = np.eye(sample.n_classes)[model.classes_]
@@ -263,10 +290,6 @@ def without_rare_classes(domain: NDArray[Any], codes: Codes) -> NDArray[np.bool_
     return kept | ~np.isin(codes, codes[kept])
 
 
-def _copy(classifier: Any, n: int) -> Any:
-    return clone(classifier)
-
-
 def _ordinary(make: Callable[[int], Any]) -> Callable[[Sample, int], Fitted]:
     def fit(sample: Sample, seed: int) -> Fitted:
         model = seeded(make(len(sample.X)), seed)
@@ -274,7 +297,7 @@ def _ordinary(make: Callable[[int], Any]) -> Callable[[Sample, int], Fitted]:
         model.fit(X, sample.codes)
         proba = np.zeros((len(target), sample.n_classes))
         proba[:, model.classes_] = model.predict_proba(target)
-        return Fitted(proba, cache(lambda: _rule_or_model(model, sample.n_classes)))
+        return Fitted(proba, cache(lambda: rule_of(model, sample.n_classes)))
 
     return fit
 
@@ -284,19 +307,58 @@ class InMemory(Rule):
     """A user's classifier that no file can hold: it predicts, but the model cannot be saved."""
 
     model: Any
-    n_classes: int
 
     def __call__(self, X: Array) -> Array:
-        proba = np.zeros((len(X), self.n_classes))
-        proba[:, self.model.classes_] = self.model.predict_proba(X)
+        proba: Array = self.model.predict_proba(X)
         return proba
 
 
-def _rule_or_model(model: Any, n_classes: int) -> Rule:
+def _own(name: str, classifier: Any, classes: NDArray[Any]) -> Callable[[Sample, int], Fitted]:
+    """Return how to fit a user's classifier, which sees the names of the classes.
+
+    Parameters
+    ----------
+    name : str
+    classifier : scikit-learn classifier
+    classes : ndarray of shape (nc,)
+        Names of the classes, in the order of the codes.
+    """
+    order = np.argsort(classes)
+
+    def fit(sample: Sample, seed: int) -> Fitted:
+        model = seeded(classifier, seed)
+        try:
+            model.fit(sample.X, classes[sample.codes])
+            known = model.predict_proba(sample.target)
+        except (ValueError, np.linalg.LinAlgError):  # the committee says that it has no say
+            raise
+        except Exception as error:
+            raise RuntimeError(f"classifiers[{name!r}] could not be fitted: {error}") from error
+        if not np.isfinite(known).all():
+            raise ValueError(f"classifiers[{name!r}] predicts NaN.")
+        spread = np.eye(sample.n_classes)[order[np.searchsorted(classes[order], model.classes_)]]
+
+        def rule() -> Rule:
+            return Chain((_rule_or_model(model), Linear(spread, np.zeros(sample.n_classes))))
+
+        return Fitted(known @ spread, cache(rule))
+
+    return fit
+
+
+def _rule_or_model(model: Any) -> Rule:
     try:
-        return rule_of(model, n_classes)
+        return rule_of(model, len(model.classes_))
     except MixdaError:
-        return InMemory(model, n_classes)
+        return InMemory(model)
+
+
+def in_memory(rule: Rule) -> Any:
+    """Return the classifier that keeps a rule from being saved, None if there is none."""
+    if isinstance(rule, InMemory):
+        return rule.model
+    found = (in_memory(step) for step in getattr(rule, "steps", ()))
+    return next((model for model in found if model is not None), None)
 
 
 def _fit_adapted_lda(sample: Sample, seed: int) -> Fitted:
@@ -356,3 +418,9 @@ def _fit_dictionary(sample: Sample, seed: int) -> Fitted:
 
 def _of_rule(rule: Rule, target: Array) -> Fitted:
     return Fitted(rule(target), lambda: rule)
+
+
+ADAPTING: Mapping[str, Callable[[Sample, int], Fitted]] = {
+    "adapted LDA": _fit_adapted_lda,
+    "GMM-DaDiL": _fit_dictionary,
+}

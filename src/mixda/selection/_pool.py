@@ -57,6 +57,12 @@ class Fold:
         return replace(self, logs=self.logs[list(members)])
 
     @property
+    def silent(self) -> NDArray[np.bool_]:
+        """Whether each member says nothing because it could not be fitted, shape (n_members,)."""
+        same: NDArray[np.bool_] = (self.logs == self.logs[..., :1]).all(axis=(1, 2))
+        return same
+
+    @property
     def rows(self) -> Array:
         """Share of each row in the fold; they sum to one."""
         share = np.ones(len(self.truth)) if self.importance is None else self.importance

@@ -6,7 +6,7 @@ probabilities as soft labels, and the pool becomes
 .. math:: p(y \mid x) \propto p_{\text{committee}}(y \mid x)^a \,
           p_{\text{clusters}}(y \mid x)^g.
 
-Both powers are learned on left-out sources, with a pull toward their usual values. Where classes do
+Both powers are learned on held-out sources, with a pull toward their usual values. Where classes do
 not form clusters, the clusters' probabilities are nearly uniform and change little.
 """
 
@@ -27,7 +27,7 @@ _MAX_AXES = 60  # principal components of the target's rows
 _ROUNDS = 3
 _SHRINKAGE = 0.3  # of the covariance toward a sphere
 _MEAN_ROWS = 5.0  # that the mean of all rows counts for in the mean of a class
-_USUAL = (1.0, 0.5)  # powers that left-out sources speak for or against
+_USUAL = (1.0, 0.5)  # powers that held-out sources speak for or against
 _PULL = 0.1  # of the powers toward these
 _POWER_BOUNDS = np.array([0.05, 0.0]), np.array([4.0, 4.0])
 _NEWTON_STEPS = 30
@@ -36,10 +36,14 @@ _MIN_POWER = 0.02  # below which self-training is left out
 
 @dataclass(frozen=True)
 class Powers:
-    """Powers of the committee and of the self-trained classifier."""
+    """Powers of the committee and of the self-trained classifier.
+
+    `score` is the mean accuracy of the latter on held-out sources, if it is known.
+    """
 
     committee: float = 1.0
     clusters: float = 0.0
+    score: float | None = None
 
     def combine(self, committee: Array, clusters: Array) -> Array:
         """Return normalized log-probabilities, shape (n, nc)."""
@@ -68,7 +72,7 @@ def fit_clusters(Z: Array, proba: Array) -> Chain:
     """
     axes, center = np.eye(Z.shape[1]), np.zeros(Z.shape[1])
     n_axes = max(1, min(_MAX_AXES, len(Z) // 3))
-    if Z.shape[1] > n_axes:
+    if Z.shape[1] > n_axes and len(Z) > 1:
         pca = PCA(n_axes, svd_solver="randomized", random_state=0).fit(Z)
         axes, center = pca.components_.T, pca.mean_
     X = (Z - center) @ axes
@@ -99,7 +103,7 @@ def answer(rule: Chain, Z: Array) -> Array:
 
 
 def learn_powers(folds: Sequence[Fold], committee: Sequence[Array]) -> tuple[Powers, list[Array]]:
-    """Learn both powers on left-out sources; return them, and what the pair says there.
+    """Learn both powers on held-out sources; return them, and what the pair says there.
 
     Parameters
     ----------
@@ -126,7 +130,11 @@ def learn_powers(folds: Sequence[Fold], committee: Sequence[Array]) -> tuple[Pow
         values, last = np.clip(values - step, *_POWER_BOUNDS), values
         if np.abs(values - last).max() < 1e-12:
             break
-    powers = Powers(*values.tolist())
+    hits = [
+        (clusters.argmax(axis=1) == fold.truth) @ fold.rows
+        for fold, (_, clusters) in zip(folds, pairs, strict=True)
+    ]
+    powers = Powers(float(values[0]), float(values[1]), float(np.mean(hits)))
     if powers.clusters < _MIN_POWER:
         return Powers(), list(committee)
     return powers, [powers.combine(*pair) for pair in pairs]

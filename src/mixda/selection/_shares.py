@@ -1,9 +1,9 @@
-"""Class shares of a target without labels: whether they differ, and what to do about it.
+"""Class proportions of a target without labels: whether they differ, and what to do about it.
 
-A view that standardizes each domain by itself takes other class shares for a shift, and moving
-components onto a target of other shares carries the surplus of one class into another. Where the
-target's class shares clearly differ from those of the sources, ordinary classifiers decide alone,
-in views that are matched to these shares.
+A view that standardizes each domain by itself takes other class proportions for a shift, and moving
+components onto a target of other proportions carries the surplus of one class into another. The
+more clearly the target's proportions differ from those of the sources, the more do ordinary
+classifiers decide, in views that are matched to these proportions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from mixda._core.validation import Array
 from mixda.selection._pool import Fold
 
 _MIN_DIFFERENCE = 0.1  # total variation from which on shares differ
+_MIN_CHANGE = 0.01  # total variation of shrunk shares from which on they are worth matching
+_MIN_COVERED = 0.5  # of the target's rows, by the classes of a source that is compared with it
 _MATCHING_ROUNDS = 12
 _CHANGE = 0.003  # total variation of shares that have converged
 _PRIOR_STRENGTH = 0.1  # of the rows, that the sources' shares count for
@@ -47,11 +49,11 @@ def total_variation(p: Array, q: Array) -> float:
 def estimate_difference(
     start: Array, usual: Array, error: float, revise: Callable[[Array], Array]
 ) -> tuple[Array, float]:
-    r"""Return the class shares of a target, and how strongly they are believed to differ.
+    r"""Return the class proportions of a target, and how strongly they are believed to differ.
 
     A shift makes any classifier see wrong shares. The common scale sees a difference
     :math:`\delta`, unless all scales together see less of it when own scales are matched to what
-    they see, again and again. It is wrong by :math:`\varepsilon` on a left-out source. The shares
+    they see, again and again. It is wrong by :math:`\varepsilon` on a held-out source. The shares
     are shrunk toward the usual ones by the part that may be an error:
 
     .. math:: \pi = \pi^S + s \, (\hat\pi - \pi^S), \qquad
@@ -64,7 +66,7 @@ def estimate_difference(
     usual : ndarray of shape (nc,)
         Shares of the sources.
     error : float
-        Largest error of such shares on left-out sources, in total variation.
+        Largest error of such shares on held-out sources, in total variation.
     revise : callable
         Returns the shares that all scales see if they are matched to given shares.
 
@@ -96,11 +98,14 @@ def estimate_difference(
     if difference <= least:
         return usual, 0.0
     strength = 1.0 - (error / difference) ** 2
-    return usual + strength * (shares - usual), strength
+    shares = usual + strength * (shares - usual)
+    if total_variation(shares, usual) < _MIN_CHANGE:
+        return usual, 0.0
+    return shares, strength
 
 
 def estimate_shares(logs: Array, usual: Array, rows: Array | None = None) -> Array:
-    r"""Class shares of a domain from posteriors learned under other shares [1]_.
+    r"""Class proportions of a domain from posteriors learned under other shares [1]_.
 
     .. math:: \pi_y \leftarrow \frac{1}{1 + c} \Bigl(\sum_i w_i
               \frac{p(y \mid x_i) \, \pi_y / \pi^S_y}{\sum_{y'} p(y' \mid x_i) \, \pi_{y'} /
@@ -149,8 +154,36 @@ def given_shares(logs: Array, ranges: Ranges, usual: Array) -> tuple[Array, floa
     return shares, float(total_variation(shares, usual) > _MIN_DIFFERENCE)
 
 
+def restrict(shares: Array, ranges: Ranges | None) -> Array:
+    """Return the shares, moved into the user's ranges if there are any."""
+    if ranges is None:
+        return shares
+    logs = np.log(np.maximum(shares, _MIN_SHARE))[None]
+    moved: Array = np.exp(reweight(logs, fit_log_odds(logs, ranges)))[0]
+    return moved
+
+
+def allows(ranges: Ranges | None, shares: Array) -> bool:
+    """Whether the user's ranges allow these shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._shares import allows
+    >>> vague = np.array([0.2, 0.0]), np.array([0.8, 0.8])
+    >>> allows(vague, np.array([0.5, 0.5])), allows(vague, np.array([0.1, 0.9]))
+    (True, False)
+    """
+    if ranges is None:
+        return True
+    low, high = ranges
+    return bool((low <= shares + 1e-9).all() and (shares <= high + 1e-9).all())
+
+
 def match_shares(fold: Fold, shares: Array) -> Fold:
-    """Weight the rows of a left-out source to the given class shares.
+    """Weight the rows of a held-out source to the given class proportions.
+
+    If it lacks the classes of more than half of the target, no row counts.
 
     Examples
     --------
@@ -162,7 +195,8 @@ def match_shares(fold: Fold, shares: Array) -> Fold:
     array([0.167, 0.167, 0.167, 0.5  ])
     """
     counts = np.bincount(fold.truth, minlength=len(shares))
-    return replace(fold, importance=(shares / np.maximum(counts, 1))[fold.truth])
+    enough = shares[counts > 0].sum() >= _MIN_COVERED
+    return replace(fold, importance=enough * (shares / np.maximum(counts, 1))[fold.truth])
 
 
 def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:
@@ -176,7 +210,7 @@ def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:
     >>> low.round(2).tolist(), high.round(2).tolist()
     ([0.95, 0.0], [0.95, 0.05])
     """
-    if target_shares is None:
+    if target_shares is None or target_shares == {}:
         return None
     if not isinstance(target_shares, Mapping):
         raise MixdaError(
@@ -185,6 +219,10 @@ def check_shares(target_shares: Any, classes: NDArray[Any]) -> Ranges | None:
         )
     low, high = np.zeros(len(classes)), np.ones(len(classes))
     names = {class_name(name): k for k, name in enumerate(classes.tolist())}
+    given = [class_name(name) for name in target_shares]
+    twice = [name for k, name in enumerate(given) if name in given[:k]]
+    if twice:
+        raise MixdaError(f"target_shares names the class {twice[0]!r} twice; give one share.")
     for name, value in target_shares.items():
         if class_name(name) not in names:
             raise MixdaError(

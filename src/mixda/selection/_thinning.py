@@ -10,7 +10,7 @@ from mixda._core.typing import Array, Codes
 
 
 def thin(X: Array, codes: Codes | None, n: int, seed: int) -> NDArray[np.intp]:
-    """Return at most n rows in canonical order, with the class shares of all rows.
+    """Return at most n rows in canonical order, with the class proportions of all rows.
 
     Examples
     --------

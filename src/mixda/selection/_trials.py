@@ -1,4 +1,4 @@
-"""Trials on left-out sources: each source in turn plays the target of the others."""
+"""Trials on held-out sources: each source in turn plays the target of the others."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Problem:
         return rule if member.all_features or projection is None else Chain((rule, projection))
 
     def usual_shares(self, sources: Sequence[int]) -> Array:
-        """Return the mean class shares of these sources, shape (nc,)."""
+        """Return the mean class proportions of these sources, shape (nc,)."""
         counts = [np.bincount(self.codes[k], minlength=self.n_classes) for k in sources]
         usual: Array = np.mean([count / count.sum() for count in counts], axis=0)
         return usual
@@ -314,9 +314,9 @@ def run_trials(
     n_jobs: Any,
     verbose: bool,
 ) -> dict[int, Fold]:
-    """Return the answers of all members on each left-out source.
+    """Return the answers of all members on each held-out source.
 
-    Rows of a left-out source whose class no other source has are not counted.
+    Rows of a held-out source whose class no other source has are not counted.
     """
     trials = list(left_out_sources(problem, max_folds))
     start = time.monotonic()
@@ -329,7 +329,7 @@ def run_trials(
             folds[k] = Fold(logs[:, rows], problem.codes[k][rows], Z=own[rows])
             if time.monotonic() - start > budget and done + 1 < len(trials):
                 warnings.warn(
-                    f"the budget of {budget:g} s ended after {done + 1} of {len(trials)} left-out "
+                    f"the budget of {budget:g} s ended after {done + 1} of {len(trials)} held-out "
                     "sources; the estimate rests on these.",
                     stacklevel=2,
                 )
@@ -354,7 +354,7 @@ def _trial(
 
     if checkpoint is None:
         return run()
-    names = [member.label for member in members]
+    names = [(member.label, member.recipe) for member in members]
     settings = ("trial", k, problem.seed, names, __version__)
     arrays = [*problem.views.domains[:TARGET], *problem.codes]  # the target plays no part
     folder = open_cache_folder(checkpoint)

@@ -14,10 +14,12 @@ from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._self_training import Powers, learn_powers
 from mixda.selection._shares import (
     Ranges,
+    allows,
     estimate_difference,
     estimate_shares,
     given_shares,
     match_shares,
+    restrict,
     reweight,
     smooth_shares,
     total_variation,
@@ -25,35 +27,40 @@ from mixda.selection._shares import (
 from mixda.selection._views import COMMON
 
 COMMITTEE, MATCHED = "committee", "matched committee"
-CLEAR_STRENGTH = 0.5  # of the belief in other class shares, from which on no accuracy is promised
+CLEAR_STRENGTH = (
+    0.5  # of the belief in other class proportions, from which on no accuracy is promised
+)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Weights of the members, and how they did on left-out sources.
+    """Weights of the members, and how they did on held-out sources.
 
     Attributes
     ----------
     weights : ndarray of shape (n_members,)
     left_out : LeftOut or None
-        The committee on left-out sources; None if none could be left out.
+        The committee on held-out sources; None if none could be left out.
     scores : ndarray of shape (n_members,)
-        Mean accuracy of each member there.
+        Mean accuracy of each member there, at the same class proportions; NaN if it could not be
+        fitted.
+    unheard : tuple of int
+        Members that could not be fitted without some of the sources.
     powers : Powers
         Of the committee and of self-training.
     skill : float
-        Share of the labels' entropy that the whole committee explains on left-out sources.
+        Share of the labels' entropy that the whole committee explains on held-out sources.
     difference : float
-        Total variation between class shares in the sources and in the target, if they are believed
-        to differ; else 0.
+        Total variation between class proportions in the sources and in the target, if they are
+        believed to differ; else 0.
     strength : float
         Of the belief that they differ, from 0 to 1.
     shares : ndarray of shape (nc,) or None
-        Class shares of the target that the views are matched to.
+        Class proportions of the target that the views are matched to.
     log_odds : ndarray of shape (nc,) or None
         Shifts of the log-odds to these shares.
     unmatched : Verdict or None
-        The verdict without the belief in other class shares, if it is only a belief.
+        The verdict without the belief in other class proportions, if it is only a belief.
     contradiction : str
         What spoke against such a belief, if anything did.
     voters : tuple of int
@@ -72,10 +79,11 @@ class Verdict:
     unmatched: Verdict | None = None
     contradiction: str = ""
     voters: tuple[int, ...] = ()
+    unheard: tuple[int, ...] = ()
 
     @property
     def given(self) -> bool:
-        """Whether the user gave class shares that differ."""
+        """Whether the user gave class proportions that differ."""
         return self.shares is not None and self.unmatched is None
 
     @property
@@ -98,32 +106,38 @@ def decide(
     labeled: Sequence[Fold] = (),
     ranges: Ranges | None = None,
 ) -> Verdict:
-    """Weigh the members, and look for other class shares than those of the sources.
+    """Weigh the members, and look for other class proportions than those of the sources.
 
     Parameters
     ----------
     members : sequence of Member
     folds : sequence of Fold
-        Left-out sources.
+        Held-out sources.
     logs : ndarray of shape (n_members, n, nc)
         Answers on the target.
     usual : ndarray of shape (nc,)
-        Class shares of the sources.
+        Class proportions of the sources.
     answer : callable
         Returns the answers of ordinary members on the target in views matched to given shares.
     labeled : sequence of Fold
         Labeled target rows, if there are any.
     ranges : tuple of two ndarrays of shape (nc,), optional
-        Class shares that the user knows.
+        Class proportions that the user knows.
     """
-    scores = np.mean(
-        [(fold.logs.argmax(axis=2) == fold.truth).mean(axis=1) for fold in folds], axis=0
-    )
     weights = fit_weights([*folds, *labeled])
     powers, left_out = learn_powers(folds, left_out_logs(folds))
     judged = calibrate(folds, left_out)
     everyone = tuple(range(len(members)))
-    verdict = Verdict(weights, judged, scores, powers, judged.skill, voters=everyone)
+    silent = np.any([fold.silent for fold in folds], axis=0)
+    verdict = Verdict(
+        weights,
+        judged,
+        _member_scores(folds),
+        powers,
+        judged.skill,
+        voters=everyone,
+        unheard=tuple(np.flatnonzero(silent).tolist()),
+    )
 
     ordinary = ordinary_members(members)
     own = [fold.take(ordinary) for fold in folds]
@@ -139,19 +153,36 @@ def decide(
     matched = _blend(verdict, judged, members, folds, labeled, strength)
     log_odds = np.log(smooth_shares(shares) / smooth_shares(usual))
     assert matched.left_out is not None
+    alike = [match_shares(fold, shares) for fold in folds]
+    if not any(fold.rows.any() for fold in alike):  # no held-out source has such classes
+        alike = list(folds)
     return replace(
         matched,
         left_out=replace(
             matched.left_out,
             logs=[reweight(part, log_odds) for part in matched.left_out.logs],
-            rows=[match_shares(fold, shares).rows for fold in folds],
+            rows=[fold.rows for fold in alike],
         ),
+        scores=_member_scores(alike, log_odds),
         difference=total_variation(shares, usual),
         strength=strength,
         shares=shares,
         log_odds=log_odds,
-        unmatched=verdict if ranges is None else None,
+        unmatched=verdict if allows(ranges, usual) else None,
     )
+
+
+def _member_scores(folds: Sequence[Fold], log_odds: Array | float = 0.0) -> Array:
+    """Return the mean accuracy of each member on held-out sources, NaN for one that is silent."""
+    hits, counted = [], []
+    for fold in folds:
+        right = ((fold.logs + log_odds).argmax(axis=2) == fold.truth) @ fold.rows
+        heard = ~fold.silent & fold.rows.any()
+        hits.append(np.where(heard, right, 0.0))
+        counted.append(heard)
+    n = np.sum(counted, axis=0)
+    scores: Array = np.where(n > 0, np.sum(hits, axis=0) / np.maximum(n, 1), np.nan)
+    return scores
 
 
 def _blend(
@@ -182,7 +213,8 @@ def _blend(
 def _fit_hedged(members: Sequence[Member], folds: Sequence[Fold]) -> Array:
     """Return weights by which all ordinary members, and those on the common scale, have equal say.
 
-    Where a target differs by its class shares only, the common scale is right whatever they are.
+    Where a target differs by its class proportions only, the common scale is right whatever these
+    are.
     Without folds, the members of each group have the same weight.
     """
     weights = np.zeros(len(members))
@@ -201,12 +233,12 @@ def _target_shares(
     see: Callable[[Array], Array],
     ranges: Ranges | None,
 ) -> tuple[Array, float]:
-    """Return the target's class shares, given or as the common scale sees them, and a strength."""
+    """Return the target's class proportions, given or seen on the common scale, and a strength."""
     common = common_members(members)
     own = [fold.take(common) for fold in folds]
     judged = calibrate(own, left_out_logs(own))
     pooled = temper(combine(fit_weights(own), logs[common]), judged.power)
-    if ranges is not None:
+    if ranges is not None and not allows(ranges, usual):
         return given_shares(pooled, ranges, usual)
     true = [np.bincount(fold.truth, minlength=len(usual)) / len(fold.truth) for fold in folds]
     errors = []
@@ -214,7 +246,12 @@ def _target_shares(
         others = [other for j, other in enumerate(true) if j != k] or [usual]
         seen = estimate_shares(part, np.mean(others, axis=0))
         errors.append(total_variation(seen, shares))
-    return estimate_difference(estimate_shares(pooled, usual), usual, max(errors), see)
+
+    def see_allowed(shares: Array) -> Array:
+        return restrict(see(shares), ranges)
+
+    start = restrict(estimate_shares(pooled, usual), ranges)
+    return estimate_difference(start, usual, max(errors), see_allowed)
 
 
 def decide_without_trials(
@@ -231,11 +268,12 @@ def decide_without_trials(
     ----------
     members, logs, usual, labeled, ranges : see `decide`
     only_proportions : bool
-        Whether the target seems to differ by its class shares only. Then ordinary members on the
-        common scale decide alone.
+        Whether the target seems to differ by its class proportions only. Then ordinary members on
+        the common scale decide alone.
     """
     common = common_members(members)
     equal = combine(np.full(len(common), 1.0 / len(common)), logs[common])
+    ranges = None if allows(ranges, usual) else ranges
     having = common if ranges is None and only_proportions else list(range(len(members)))
     weights = np.zeros(len(members))
     weights[having] = 1.0 / len(having)
@@ -277,40 +315,45 @@ def explain(
     """Say in a few sentences who decides, how it compares, and what to be careful about."""
     sentences = []
     if verdict.left_out is not None:
-        reference = best_ordinary(verdict, members)
+        reference = best_ordinary(verdict, members, failed)
         sentences.append(
-            f"On left-out sources the {verdict.choice} was right on "
+            f"On held-out sources the {verdict.choice} was right on "
             f"{verdict.left_out.accuracy:.1%}, the best ordinary classifier "
             f"({members[reference].label}) on {verdict.scores[reference]:.1%}."
         )
     if verdict.difference > 0:
         clear = verdict.strength >= CLEAR_STRENGTH
         sentences.append(
-            f"The class shares of the target {'differ' if clear else 'seem to differ'} from those "
-            f"of the sources (by {verdict.difference:.0%} of the rows), and adapting would take "
-            "that for a shift."
+            f"The class proportions of the target {'differ' if clear else 'seem to differ'} from "
+            f"those of the sources (by {verdict.difference:.0%} of the rows), and adapting would "
+            "take that for a shift."
         )
         if verdict.shares is not None:
             sentences.append(
                 "Adaptation counts less the clearer this is, and own scales are matched to the "
-                f"shares that were {'given' if verdict.given else 'estimated'}."
+                f"{'given' if verdict.given else 'estimated'} proportions."
             )
         else:
             sentences.append("Ordinary classifiers on the common scale decide alone.")
         if not verdict.given:
-            sentences.append("If you know the shares, give them (target_shares).")
+            sentences.append("If you know the proportions, give them (target_shares).")
     if verdict.contradiction:
         sentences.append(
-            "The class shares of the target seemed to differ from those of the sources, but "
+            "The class proportions of the target seemed to differ from those of the sources, but "
             f"{verdict.contradiction}."
         )
     if failed:
         sentences.append(f"Could not be fitted and has no say: {'; '.join(failed)}.")
+    unheard = [members[k].label for k in verdict.unheard if members[k].label not in failed]
+    if unheard:
+        sentences.append(f"Could not be fitted without some sources: {'; '.join(unheard)}.")
     if reasons:
         sentences.append(f"No accuracy can be promised: {'; '.join(reasons)}.")
     return " ".join(sentences)
 
 
-def best_ordinary(verdict: Verdict, members: Sequence[Member]) -> int:
-    """Return the position of the ordinary member that did best on left-out sources."""
-    return max(ordinary_members(members), key=lambda k: verdict.scores[k])
+def best_ordinary(verdict: Verdict, members: Sequence[Member], failed: Sequence[str] = ()) -> int:
+    """Return the position of the ordinary member that did best on held-out sources."""
+    heard = [k for k in ordinary_members(members) if not np.isnan(verdict.scores[k])]
+    fitted = [k for k in heard if members[k].label not in failed]
+    return max(fitted or ordinary_members(members), key=lambda k: verdict.scores[k])

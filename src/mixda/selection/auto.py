@@ -1,4 +1,4 @@
-"""AutoMSDA: ordinary classifiers and transport experts, weighted on left-out sources.
+"""AutoMSDA: ordinary classifiers and transport experts, weighted on held-out sources.
 
 What a user would otherwise pick by hand, a classifier and a scaling, is a member of the committee,
 and so are experts that adapt. Sources in turn play the target; what the members say there decides
@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from mixda._core.errors import MixdaError
+from mixda._core.order import canonical_order
 from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
-from mixda._core.validation import Array, check_choice, check_number, check_positive_int
+from mixda._core.validation import (
+    Array,
+    check_choice,
+    check_n_jobs,
+    check_number,
+    check_positive_int,
+)
 from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, standardization
 from mixda.estimators.utils import Source, is_large
 from mixda.mixture import MIN_COMPONENT_ROWS
@@ -30,9 +37,9 @@ from mixda.selection._doubts import doubts
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import (
     Fitted,
-    InMemory,
     Member,
     candidate_members,
+    in_memory,
     make_members,
     without_rare_classes,
 )
@@ -66,15 +73,15 @@ Codes = NDArray[np.intp]
 _MAX_TRAINING_ROWS = 10_000  # of all sources together in the final fit
 _MAX_TRIAL_ROWS = 2_400  # of all sources together in a trial
 _MIN_ROWS = 50  # of each source, however many there are
-_PRIOR_LABELS = 30.0  # labeled target rows that all left-out sources count for
-_MAX_DIAGNOSED_ROWS = 500  # of each domain, to tell a shift from other class shares
+_PRIOR_LABELS = 30.0  # labeled target rows that all held-out sources count for
+_MAX_DIAGNOSED_ROWS = 500  # of each domain, to tell a shift from other class proportions
 _DISPLAY_STEPS = 10
 _MAX_DISPLAYED_ROWS = 20_000  # of each domain in the start of its mixture, if it is thinned
 _MAX_DISPLAYED_FEATURES = 200  # more are reduced for the mixtures that a report shows
 
 
 class AutoMSDA(MultiSourceClassifier):
-    r"""Adapt without choosing a method: a committee that is weighted on left-out sources.
+    r"""Adapt without choosing a method: a committee that is weighted on held-out sources.
 
     The members are ordinary classifiers (logistic regression, shrinkage LDA, extra trees, boosted
     trees, an RBF kernel machine, a small network) and transport experts (GMM-DaDiL, an LDA whose
@@ -85,15 +92,15 @@ class AutoMSDA(MultiSourceClassifier):
 
     Each source in turn plays the target of the others. The weights minimize the log-loss there,
     shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
-    learned on left-out sources, too.
+    learned on held-out sources, too.
 
-    Where the class shares of the target clearly differ from those of the sources, own scales and
-    ranks of the target are matched to its shares, log-odds are shifted to them, and the clearer it
-    is, the more do ordinary classifiers decide, because transport would take other shares for a
-    shift. Shares that you do not give are estimated on the common scale. The more they differ than
-    such an estimate was wrong on any left-out source, the more they are believed, unless the views
-    then agree less. With a single source nothing can be left out; all members then have the same
-    weight, and no accuracy is estimated.
+    Where the class proportions of the target clearly differ from those of the sources, own scales
+    and ranks of the target are matched to them, log-odds are shifted to them, and ordinary
+    classifiers get more weight, because transport would take other proportions for a shift. If you
+    do not give the proportions, they are estimated on the common scale. The more their difference
+    exceeds the largest error of such an estimate on a held-out source, the more they are believed,
+    unless the views then agree less. With a single source nothing can be held out; all members then
+    have the same weight, and no accuracy is estimated.
 
     Parameters
     ----------
@@ -107,12 +114,13 @@ class AutoMSDA(MultiSourceClassifier):
         that is not a class) teach the ordinary members and update weights and estimate. By default
         they are never read.
     target_shares : mapping, optional
-        What you know about the class shares in the target, as numbers or (low, high) ranges, such
-        as ``{"healthy": 0.95}`` or ``{"healthy": (0.9, 1.0)}``.
+        What you know about the class proportions in the target, as numbers or (low, high) ranges,
+        such as ``{"healthy": 0.95}`` or ``{"healthy": (0.9, 1.0)}``.
     max_folds : int
         Most sources that are left out in turn, evenly spread.
     max_rows : int
-        Most rows of each domain in these trials. The final fit uses more.
+        Most rows of each domain in these trials, at least 50, and 2,400 of all sources together.
+        The final fit uses more.
     budget : float, optional
         Seconds after which no further source is left out; the first always is. A result that a
         budget cut short depends on the machine's speed.
@@ -121,7 +129,7 @@ class AutoMSDA(MultiSourceClassifier):
     n_jobs : int, optional
         Threads that fit the members side by side, as in joblib.
     checkpoint : path, optional
-        Folder in which the answers on each left-out source are kept. The same fit, started again,
+        Folder in which the answers on each held-out source are kept. The same fit, started again,
         takes them from there, with the same result. Delete the folder when you no longer need it.
     random_state : None, int or numpy generator
     verbose : bool
@@ -130,16 +138,16 @@ class AutoMSDA(MultiSourceClassifier):
     Attributes
     ----------
     trust_ : Trust
-        Estimated accuracy on the target, its interval, the score of each member on left-out
+        Estimated accuracy on the target, its interval, the score of each member on held-out
         sources, and whether and why adaptation was declined.
     weights_ : dict of str to float
         Share of each member in the committee.
     scores_ : dict of str to float
-        Mean accuracy of the committee and of each member on left-out sources; empty if none could
+        Mean accuracy of the committee and of each member on held-out sources; empty if none could
         be left out.
     choice_ : str
-        "committee", or "matched committee" if scales are matched to other class shares. These four
-        are not there after a fit without a target.
+        "committee", or "matched committee" if scales are matched to other class proportions. These
+        four are not there after a fit without a target.
     rule_ : Rule
         The classifier as a value.
     sources_ : ndarray of shape (N,)
@@ -218,12 +226,13 @@ class AutoMSDA(MultiSourceClassifier):
         Parameters
         ----------
         n : int
+            At most 200 rows are returned.
 
         Returns
         -------
         ndarray of shape (m,), m at most n
-            Positions among the target rows of the fit. The members disagree on these rows, and
-            they are spread over the data.
+            Positions among the target rows of the fit that have no label. The members disagree on
+            these rows, and they are spread over the data.
 
         Examples
         --------
@@ -241,14 +250,16 @@ class AutoMSDA(MultiSourceClassifier):
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
     ) -> None:
         level = check_number(self.level, "level", most=1)
+        if self.n_jobs is not None:
+            check_n_jobs(self.n_jobs)
         ranges = check_shares(self.target_shares, self.classes_)
         n_rows = min(_MAX_TRAINING_ROWS, sum(len(codes) for _, codes in sources))
         n_numbers = n_rows * sources[0][0].shape[1]
-        members = make_members(len(self.classes_), self.classifiers, n_numbers)
+        order = CanonicalOrder.of_samples(sources, len(self.classes_))
+        members = make_members(self.classes_[order.classes], self.classifiers, n_numbers)
         if self.candidates is not None:
             own = candidate_members(self.candidates)
             members = [*(member for member in members if not member.adapts), *own]
-        order = CanonicalOrder.of_samples(sources, len(self.classes_))
         self._order, self._class_order = order.sources.tolist(), order.classes
         sources = order.sorted_samples(sources)
         if target is None:
@@ -272,7 +283,7 @@ class AutoMSDA(MultiSourceClassifier):
         ranges: Ranges | None,
         level: float,
     ) -> None:
-        """Weigh the members on left-out sources, fit them to the target, and pool them."""
+        """Weigh the members on held-out sources, fit them to the target, and pool them."""
         problem, rows = self._problem(sources, target, labels, _MAX_TRAINING_ROWS)
         used = {k: len(codes) for k, codes in zip(self._order, problem.codes, strict=True)}
         self._rows_used = [*(used[k] for k in range(len(sources))), len(rows)]
@@ -299,15 +310,19 @@ class AutoMSDA(MultiSourceClassifier):
         committee = assemble(members, told, verdict, ranges, order.classes)
         self._pools, self.weights_ = committee.pools, committee.weights
         self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
-        self._suggestions = rows[
-            most_informative(told.logs, verdict.weights, problem.views.scales[TARGET](target[rows]))
+        unknown = np.setdiff1d(np.arange(len(rows)), known)
+        scaled_target = problem.views.scales[TARGET](target[rows[unknown]])
+        self._suggestions = rows[unknown][
+            most_informative(told.logs[:, unknown], verdict.weights, scaled_target)
         ]
         held_out = [str(self.sources_[self._order[k]]) for k in folds]
         views = problem.views
         scaled = [scale(X) for scale, X in zip(views.scales, views.domains, strict=True)]
-        reasons = doubts(verdict, len(rows), scaled[:TARGET], problem.codes, ranges is not None)
+        reasons = doubts(verdict, len(rows), scaled[:TARGET], problem.codes)
         self.trust_ = assess(committee, verdict, members, held_out, told.evidence, reasons, level)
-        self.scores_ = {str(c["name"]): float(c["score"]) for c in self.trust_.candidates}
+        self.scores_ = {
+            str(c["name"]): c["score"] for c in self.trust_.candidates if c["score"] is not None
+        }
         if verdict.left_out is not None:  # by this name whoever decides
             self.scores_ = {COMMITTEE: verdict.left_out.accuracy, **self.scores_}
 
@@ -331,6 +346,8 @@ class AutoMSDA(MultiSourceClassifier):
         rows = thin(target, None, each, self._seed)
         labeled = np.flatnonzero(labels >= 0)
         rows = np.concatenate([rows, labeled[~np.isin(labeled, rows)]])
+        if len(labeled):
+            rows = rows[canonical_order(target[rows], labels[rows])]
         views = make_views([X for X, _ in parts], target[rows], self._seed)
         return Problem(views, [c for _, c in parts], len(self.classes_), self._seed), rows
 
@@ -472,13 +489,12 @@ class AutoMSDA(MultiSourceClassifier):
         allow_exposed_rows : see `AdaptedModel.save`
         """
         self._check_adapted()
-        steps = [getattr(rule, "steps", (rule,)) for rule in self.rule_.members]
-        for rule in (step for chain in steps for step in chain):
-            if isinstance(rule, InMemory):
+        for model in map(in_memory, self.rule_.members):
+            if model is not None:
                 raise MixdaError(
-                    f"{type(rule.model).__name__} (classifiers) cannot be kept in a file, which "
-                    "holds formulas of a few kinds only and no samples; use the fitted AutoMSDA "
-                    "itself, or leave this classifier out."
+                    f"{type(model).__name__} (classifiers, candidates) cannot be kept in a file, "
+                    "which holds formulas of a few kinds only and no samples; use the fitted "
+                    "AutoMSDA itself, or leave this classifier out."
                 )
         super().save(path, domain_names, allow_exposed_rows)
 

@@ -1,7 +1,7 @@
 """Whether a target differs from the sources by nothing but the proportions of its classes.
 
 Then there is nothing to adapt, and transport between domains of unequal proportions does harm: it
-carries the surplus of one class to another. Left-out sources cannot show this where their own
+carries the surplus of one class to another. Held-out sources cannot show this where their own
 proportions are alike, so the target is looked at, without labels.
 """
 
