@@ -68,7 +68,7 @@ class Member:
     adapts: bool
     fit: Callable[[Sample, int], Fitted]
     all_features: bool = False  # of the view, instead of its principal components
-    recipe: str = ""  # tells members of the same label apart
+    content: str = ""  # tells members of the same label apart
 
     @property
     def label(self) -> str:
@@ -199,8 +199,8 @@ def make_members(
     members = []
     for view in VIEWS:
         for name, fit in recipes.items():
-            recipe = content_of(own[name]) if name in own else ""
-            members.append(Member(name, view, False, fit, name in wide, recipe))
+            content = content_of(own[name]) if name in own else ""
+            members.append(Member(name, view, False, fit, name in wide, content))
         members += [Member(name, view, True, fit) for name, fit in ADAPTING.items()]
     return members
 
@@ -225,7 +225,10 @@ def check_classifiers(own: Any) -> Mapping[str, Any]:
 
 def content_of(estimator: Any) -> str:
     """Return what tells an estimator from others with the same name."""
-    return str(joblib.hash(estimator))
+    try:
+        return str(joblib.hash(estimator))
+    except Exception:  # it holds something that cannot be pickled
+        return repr(estimator)
 
 
 def candidate_members(candidates: Any) -> list[Member]:

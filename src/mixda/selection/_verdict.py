@@ -27,9 +27,7 @@ from mixda.selection._shares import (
 from mixda.selection._views import COMMON
 
 COMMITTEE, MATCHED = "committee", "matched committee"
-CLEAR_STRENGTH = (
-    0.5  # of the belief in other class proportions, from which on no accuracy is promised
-)
+CLEAR_STRENGTH = 0.5  # of the belief in other proportions, from which on no accuracy is promised
 
 
 @dataclass(frozen=True)
