@@ -33,6 +33,7 @@ from mixda.selection._views import OWN, TARGET, VIEWS
 Codes = NDArray[np.intp]
 
 _MIN_LABELS = 10  # from which on they give an estimate where held-out sources cannot
+_MIN_GAIN = 0.01  # of the agreement of views, if own scales are matched to other proportions
 _MIN_WEIGHT = 0.002  # share of the committee's weight below which a member is left out
 
 
@@ -164,8 +165,8 @@ def contradiction(
     """Return what speaks against the belief in other class proportions; empty if nothing does.
 
     Ten labeled target rows or more decide by their log-loss. Otherwise, ordinary members of
-    different views must agree more if own scales are matched to the estimated shares: matched to
-    wrong shares, they contradict each other.
+    different views must agree clearly more if own scales are matched to the estimated proportions:
+    matched to wrong ones, they do not.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def contradiction(
         ]
         return "its labeled rows speak against it" if losses[0] < losses[1] else ""
     before, after = (agreement_of_views(members, part.logs) for part in (told, again))
-    return "the classifiers would agree less if they did" if after < before else ""
+    return "the classifiers would not agree more if they did" if after < before + _MIN_GAIN else ""
 
 
 def agreement_of_views(members: Sequence[Member], logs: Array) -> float:

@@ -99,8 +99,8 @@ class AutoMSDA(MultiSourceClassifier):
     classifiers get more weight, because transport would take other proportions for a shift. If you
     do not give the proportions, they are estimated on the common scale. The more their difference
     exceeds the largest error of such an estimate on a held-out source, the more they are believed,
-    unless the views then agree less. With a single source nothing can be held out; all members then
-    have the same weight, and no accuracy is estimated.
+    but only if the views then agree clearly more. With a single source nothing can be held out; all
+    members then have the same weight, and no accuracy is estimated.
 
     Parameters
     ----------
