@@ -354,7 +354,7 @@ def _trial(
 
     if checkpoint is None:
         return run()
-    names = [(member.label, member.content) for member in members]
+    names = [f"{member.label} {member.content}".strip() for member in members]
     settings = ("trial", k, problem.seed, names, __version__)
     arrays = [*problem.views.domains[:TARGET], *problem.codes]  # the target plays no part
     folder = open_cache_folder(checkpoint)
