@@ -189,7 +189,7 @@ def contradiction(
         ]
         return "its labeled rows speak against it" if losses[0] < losses[1] else ""
     before, after = (agreement_of_views(members, part.logs) for part in (told, again))
-    return "the classifiers would not agree more if they did" if after < before + _MIN_GAIN else ""
+    return "classifiers agree no better on matched scales" if after < before + _MIN_GAIN else ""
 
 
 def agreement_of_views(members: Sequence[Member], logs: Array) -> float:

@@ -337,8 +337,8 @@ def explain(
             sentences.append("If you know the proportions, give them (target_shares).")
     if verdict.contradiction:
         sentences.append(
-            "The class proportions of the target seemed to differ from those of the sources, but "
-            f"{verdict.contradiction}."
+            "The class proportions of the target seemed to differ from those of the sources; this "
+            f"was dismissed, because {verdict.contradiction}."
         )
     if failed:
         sentences.append(f"Could not be fitted and has no say: {'; '.join(failed)}.")
