@@ -364,7 +364,7 @@ def mean(values) -> float:
 def table(cells: list[dict]) -> str:
     """Accuracies by set: mean and standard deviation over seeds of the mean over targets."""
     names = list(dict.fromkeys(n for c in cells for n in c["natural"]["accuracy"]))
-    columns = {n: partial(accuracy_of, name=n) for n in names if n != "AutoMSDA"} | COLUMNS
+    columns = COLUMNS | {n: partial(accuracy_of, name=n) for n in names if n != "AutoMSDA"}
     lines = ["| set | targets | " + " | ".join(columns) + " |", "|" + "---|" * (len(columns) + 2)]
     by_set = {}
     for name in dict.fromkeys(c["set"] for c in cells):
@@ -408,10 +408,10 @@ def best_ordinary(result: dict) -> float:
 
 
 COLUMNS = {
+    "AutoMSDA": partial(accuracy_of, name="AutoMSDA"),
     "pick": partial(ablation_of, name="pick"),
     "best ordinary": best_ordinary,
     "ordinary only": partial(ablation_of, name="ordinary only"),
-    "AutoMSDA": partial(accuracy_of, name="AutoMSDA"),
 }
 
 
