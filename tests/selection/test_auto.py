@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from mixda import GMMWBT, AdaptedModel, AutoMSDA, GMMDaDiL, MixdaError, SourceOnly, load
-from mixda.datasets import make_shifted_toy
+from mixda.datasets import load_digit_scanners, make_shifted_toy
 
 from .domains import make_domain, stacked
 
@@ -195,6 +195,21 @@ def test_few_target_rows_have_no_estimate(moved):
         assert model.trust_.accuracy is None
         assert f"{n} row" in model.trust_.reason
         assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_few_target_rows_do_no_harm():
+    """Five of ten classes are no reason to believe in other proportions or in own scales."""
+    data = load_digit_scanners(random_state=0)
+    rng = np.random.default_rng(5)
+    rows = [rng.choice(np.flatnonzero(data.domain == k), 120, replace=False) for k in range(3)]
+    rows.append(np.flatnonzero(data.domain == 3))
+    few = rng.choice(rows[3], 5, replace=False)
+    taught = np.concatenate([*rows[:3], few])
+    ids = np.where(data.domain[taught] == 3, -1, data.domain[taught])
+    X, y = data.X[taught], data.y[taught]
+    alone = SourceOnly().fit(X, y, sample_domain=ids).score(data.X[rows[3]], data.y[rows[3]])
+    model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
+    assert model.score(data.X[rows[3]], data.y[rows[3]]) > alone
 
 
 def test_confounded_sources_have_no_estimate():

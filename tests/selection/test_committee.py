@@ -10,6 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from mixda import MixdaError
 from mixda.estimators import rank_to_normal, standardization
+from mixda.rules import Chain, Linear, Softmax
 from mixda.selection._committee import agreement_of_views, contradiction
 from mixda.selection._doubts import confounding, has_repeated_objects
 from mixda.selection._estimate import (
@@ -23,7 +24,7 @@ from mixda.selection._estimate import (
 )
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._matching import match_moments
-from mixda.selection._members import Member
+from mixda.selection._members import Fitted, Member
 from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._self_training import Powers, answer, fit_clusters, learn_powers
 from mixda.selection._shares import (
@@ -33,9 +34,10 @@ from mixda.selection._shares import (
     fit_log_odds,
     match_shares,
     reweight,
+    sampling_error,
 )
 from mixda.selection._thinning import thin
-from mixda.selection._trials import Answered, Evidence, Labeled, Problem
+from mixda.selection._trials import Answered, Evidence, Labeled, Problem, run_trials
 from mixda.selection._verdict import Verdict, explain
 from mixda.selection._views import COMMON, OWN, TARGET, VIEWS, make_views
 
@@ -282,6 +284,13 @@ def test_shares_are_shrunk_by_what_may_be_an_error(error, left):
     assert strength == pytest.approx(left)
 
 
+@pytest.mark.parametrize(("shares", "n"), [([0.5, 0.3, 0.2], 7), ([0.9, 0.1, 0.0], 30)])
+def test_sampling_error_is_that_of_random_rows(shares, n):
+    drawn = np.random.default_rng(0).multinomial(n, shares, 200_000) / n
+    expected = 0.5 * np.abs(drawn - shares).sum(axis=1).mean()
+    assert sampling_error(np.array(shares), n) == pytest.approx(expected, abs=1e-3)
+
+
 def test_own_scales_can_overrule_the_common_scale():
     usual, start = np.array([0.5, 0.5]), np.array([0.8, 0.2])
     half = estimate_difference(start, usual, 0.16, lambda s: usual + 0.5 * (s - usual))
@@ -440,6 +449,32 @@ def test_labels_teach_the_common_scale_only_if_every_class_has_one():
     assert n_rows(own, [0, 1] * 9) == 30 + 18  # the third class has none: one copy each
     assert n_rows(common, [0, 1, 2] * 4) == 30 + 12 * 5  # 10 * 4 / (4 + 4) copies
     assert n_rows(common, [0, 0, 0, 1, 2]) == 30 + 5 * 2
+
+
+@pytest.mark.parametrize(("n_target", "n_seen"), [(7, 7), (60, 40)])
+def test_trials_show_members_as_few_rows_as_the_target_has(n_target, n_seen):
+    """The members are asked about all rows, on the scale of the rows that they were shown."""
+    rng = np.random.default_rng(0)
+    codes = np.tile([0, 1], 20)
+    sources = [rng.normal(size=(40, 2)) + codes[:, None] + shift for shift in (0.0, 5.0)]
+    problem = Problem(make_views(sources, rng.normal(size=(n_target, 2)), 0), [codes, codes], 2, 0)
+    seen = []
+
+    def fit(sample, seed):
+        seen.append(sample.target)
+        rule = Chain((Linear(np.array([[0.0, 1.0], [0.0, 1.0]]), np.zeros(2)), Softmax()))
+        return Fitted(rule(sample.target), lambda: rule)
+
+    options = {"budget": np.inf, "checkpoint": None, "n_jobs": None, "verbose": False}
+    folds = run_trials([Member("m", OWN, False, fit)], problem, max_folds=5, **options)
+    assert [len(Z) for Z in seen] == [n_seen, n_seen]
+    for k, fold in folds.items():
+        np.testing.assert_allclose(seen[k].mean(axis=0), 0.0, atol=1e-9)
+        assert fold.logs.shape == (1, 40, 2)
+        shown = np.arange(40) if n_seen == 40 else thin(sources[k], None, n_seen, 0)
+        odds = fold.logs[0, shown, 1] - fold.logs[0, shown, 0]
+        assert np.corrcoef(odds, seen[k].sum(axis=1))[0, 1] > 0.999
+        assert (fold.Z is None) is (n_target == 7)
 
 
 def answered(logs, truth):

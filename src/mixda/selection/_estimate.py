@@ -218,13 +218,17 @@ def estimate_accuracy(
 
 
 def _threshold(left_out: LeftOut) -> float:
-    """Confidence above which as many held-out rows lie as are classified correctly."""
+    """Confidence above which as many held-out rows lie as are classified correctly.
+
+    It is at most the held-out accuracy: where nearly all rows are classified correctly, that
+    confidence is nearly one, and differences between such confidences mean nothing.
+    """
     held = np.concatenate([np.exp(part).max(axis=1) for part in left_out.logs])
     order = np.argsort(held, kind="stable")
     rows = np.concatenate(left_out.rows)
     below = np.cumsum(rows[order]) / rows.sum()
     place = np.searchsorted(below, 1.0 - left_out.accuracy + 1e-12)
-    return float(held[order[min(int(place), len(held) - 1)]])
+    return min(float(held[order[min(int(place), len(held) - 1)]]), left_out.accuracy)
 
 
 def add_labels(

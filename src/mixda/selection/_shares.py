@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
+from scipy.stats import binom
 
 from mixda._core.errors import MixdaError
 from mixda._core.text import class_name, did_you_mean
@@ -53,8 +54,9 @@ def estimate_difference(
 
     A shift makes any classifier see wrong shares. The common scale sees a difference
     :math:`\delta`, unless all scales together see less of it when own scales are matched to what
-    they see, again and again. It is wrong by :math:`\varepsilon` on a held-out source. The shares
-    are shrunk toward the usual ones by the part that may be an error:
+    they see, again and again. It may be wrong by :math:`\varepsilon`, as it is on held-out sources
+    and as proportions of a few rows are. The shares are shrunk toward the usual ones by the part
+    that may be an error:
 
     .. math:: \pi = \pi^S + s \, (\hat\pi - \pi^S), \qquad
               s = \max\bigl(0, \, 1 - (\varepsilon / \delta)^2\bigr).
@@ -66,7 +68,7 @@ def estimate_difference(
     usual : ndarray of shape (nc,)
         Shares of the sources.
     error : float
-        Largest error of such shares on held-out sources, in total variation.
+        Total variation between such shares and the true ones.
     revise : callable
         Returns the shares that all scales see if they are matched to given shares.
 
@@ -102,6 +104,28 @@ def estimate_difference(
     if total_variation(shares, usual) < _MIN_CHANGE:
         return usual, 0.0
     return shares, strength
+
+
+def sampling_error(shares: Array, n: int) -> float:
+    r"""Return how far proportions of n rows are from those they are drawn from, on average.
+
+    .. math:: \operatorname{E} \frac12 \sum_y \Bigl|\frac{X_y}{n} - \pi_y\Bigr|, \qquad
+              X_y \sim \mathrm{Bin}(n, \pi_y), \qquad
+              \operatorname{E} |X - n \pi| = 2 (k + 1) (1 - \pi) \Pr(X = k + 1), \quad
+              k = \lfloor n \pi \rfloor
+
+    The closed form is de Moivre's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixda.selection._shares import sampling_error
+    >>> round(sampling_error(np.array([0.5, 0.5]), 2), 3)
+    0.25
+    """
+    k = np.floor(n * shares)
+    deviation = 2.0 * (k + 1.0) * (1.0 - shares) * binom.pmf(k + 1.0, n, shares)
+    return float(0.5 * deviation.sum() / n)
 
 
 def estimate_shares(logs: Array, usual: Array, rows: Array | None = None) -> Array:

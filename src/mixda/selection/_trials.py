@@ -21,6 +21,7 @@ from mixda.rules import Affine, Chain, Rule, smooth_logs
 from mixda.selection._matching import match_moments
 from mixda.selection._members import Fitted, Member, Sample
 from mixda.selection._pool import SMOOTHING, Fold
+from mixda.selection._thinning import thin
 from mixda.selection._views import COMMON, OWN, RANKS, TARGET, Views
 
 Codes = NDArray[np.intp]
@@ -29,6 +30,7 @@ Codes = NDArray[np.intp]
 _MAX_COPIES = 10  # of a labeled target row among the rows of the sources
 _HALF_COPIES = 4  # labeled rows of a class, at which each counts for half as many
 _LABEL_FOLDS = 3
+_FEW_ROWS = 50  # of a target, up to which trials are made with as few
 _MAX_COMPARED_ROWS = 300  # without a label, beside those with one
 
 
@@ -125,6 +127,25 @@ def fit_members(
         warnings.simplefilter("ignore")
         fitted: list[Fitted | None] = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
     return fitted
+
+
+def _fit_and_ask(
+    members: Sequence[Member],
+    problem: Problem,
+    domain: int,
+    sources: Sequence[int],
+    X: Array,
+    n_jobs: Any,
+) -> list[Fitted | None]:
+    """Fit all members to a domain, and return what they say about other rows of it."""
+    fitted = fit_members(members, problem, domain, sources, n_jobs)
+    asked: list[Fitted | None] = []
+    for member, model in zip(members, fitted, strict=True):
+        if model is not None:
+            Z = problem.rule(member, domain, sources)(X)
+            model = replace(model, proba=model.rule()(Z))
+        asked.append(model)
+    return asked
 
 
 def _fit(member: Member, problem: Problem, domain: int, sources: Sequence[int]) -> Fitted | None:
@@ -316,17 +337,22 @@ def run_trials(
 ) -> dict[int, Fold]:
     """Return the answers of all members on each held-out source.
 
-    Rows of a held-out source whose class no other source has are not counted.
+    Where the target has few rows, the members see as few rows of a held-out source, and are asked
+    about all of them. Rows whose class no other source has are not counted.
     """
     trials = list(left_out_sources(problem, max_folds))
     start = time.monotonic()
+    n_target = len(problem.views.domains[TARGET])
+    n_seen = n_target if n_target <= _FEW_ROWS else None
     folds: dict[int, Fold] = {}
     with Progress(len(trials), "leaving out sources", verbose) as progress:
         for done, (k, others, rows) in enumerate(trials):
             progress.update(done)
-            logs = _trial(members, problem, k, others, checkpoint, n_jobs)
-            own = problem.views.rule(OWN, k, others)(problem.views.domains[k])
-            folds[k] = Fold(logs[:, rows], problem.codes[k][rows], Z=own[rows])
+            logs = _trial(members, problem, k, others, n_seen, checkpoint, n_jobs)
+            own = None
+            if n_seen is None:  # too few rows show no clusters
+                own = problem.views.rule(OWN, k, others)(problem.views.domains[k])[rows]
+            folds[k] = Fold(logs[:, rows], problem.codes[k][rows], Z=own)
             if time.monotonic() - start > budget and done + 1 < len(trials):
                 warnings.warn(
                     f"the budget of {budget:g} s ended after {done + 1} of {len(trials)} held-out "
@@ -343,20 +369,26 @@ def _trial(
     problem: Problem,
     k: int,
     others: list[int],
+    n_seen: int | None,
     checkpoint: Any,
     n_jobs: Any,
 ) -> Array:
     """Fit the members without a source, or read their answers from an earlier run."""
 
     def run() -> Array:
-        fitted = fit_members(members, problem, k, others, n_jobs)
-        return answers(fitted, len(problem.codes[k]), problem.n_classes)
+        X = problem.views.domains[k]
+        if n_seen is None or n_seen >= len(X):
+            fitted = fit_members(members, problem, k, others, n_jobs)
+        else:
+            views = problem.views.thinned(k, thin(X, None, n_seen, problem.seed))
+            fitted = _fit_and_ask(members, replace(problem, views=views), k, others, X, n_jobs)
+        return answers(fitted, len(X), problem.n_classes)
 
     if checkpoint is None:
         return run()
     names = [f"{member.label} {member.content}".strip() for member in members]
-    settings = ("trial", k, problem.seed, names, __version__)
-    arrays = [*problem.views.domains[:TARGET], *problem.codes]  # the target plays no part
+    settings = ("trial", k, problem.seed, names, n_seen, __version__)
+    arrays = [*problem.views.domains[:TARGET], *problem.codes]  # no row of the target
     folder = open_cache_folder(checkpoint)
     probe = ResumeFile(folder / "probe", arrays, settings)
     file = ResumeFile(folder / f"{probe.problem}.trial", arrays, settings)

@@ -21,6 +21,7 @@ from mixda.selection._shares import (
     match_shares,
     restrict,
     reweight,
+    sampling_error,
     smooth_shares,
     total_variation,
 )
@@ -249,7 +250,8 @@ def _target_shares(
         return restrict(see(shares), ranges)
 
     start = restrict(estimate_shares(pooled, usual), ranges)
-    return estimate_difference(start, usual, max(errors), see_allowed)
+    error = float(np.hypot(max(errors), sampling_error(usual, logs.shape[1])))
+    return estimate_difference(start, usual, error, see_allowed)
 
 
 def decide_without_trials(

@@ -8,9 +8,10 @@ location, scale and shape, but take other class proportions for a shift.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from mixda._core.validation import Array
@@ -63,6 +64,14 @@ class Views:
     def own_rule(self, view: str, domain: int) -> Rule:
         """Return the map of a domain to its own scale or ranks."""
         return (self.scales if view == OWN else self.ranks)[domain]
+
+    def thinned(self, domain: int, rows: NDArray[np.intp]) -> Views:
+        """Return the views if only these rows of a domain were known."""
+        domains, scales, ranks = list(self.domains), list(self.scales), list(self.ranks)
+        domains[domain] = domains[domain][rows]
+        scales[domain] = standardization(domains[domain])
+        ranks[domain] = rank_to_normal(domains[domain])
+        return replace(self, domains=domains, scales=scales, ranks=ranks)
 
 
 def make_views(sources: Sequence[Array], target: Array, seed: int) -> Views:
