@@ -169,7 +169,7 @@ def skewed(y: np.ndarray, classes: np.ndarray, share: float, rng: np.random.Gene
     return np.sort(np.concatenate(rows))
 
 
-def run_cell(path: Path, name: str, target: int, seed: int, rows: int) -> None:
+def run_cell(path: Path, name: str, target: int, seed: int, rows: int, skew: bool) -> None:
     warnings.simplefilter("ignore")
     X, y, ids = load(name, target, rows, seed, SCORED)
     given, scored = np.flatnonzero(ids == GIVEN), np.flatnonzero(ids < 0)
@@ -178,13 +178,15 @@ def run_cell(path: Path, name: str, target: int, seed: int, rows: int) -> None:
     largest = two_largest(y[given])
     to_score = variants(y[scored], largest, seed)
     for label, keep in variants(y[given], largest, seed).items():
+        full = label == "natural"
+        if not (full or skew):
+            continue
         taught = np.concatenate([np.flatnonzero(ids >= 0), given[keep]])
         rows_ = scored[to_score[label]]
-        full = label == "natural"
         cell[label] = judge(
             X[taught], y[taught], ids[taught], X[rows_], y[rows_], seed, folder, full
         )
-    if target == 0:
+    if target == 0 and skew:
         cell["natural"]["labels"] = with_labels(X, y, ids, seed, folder)
     write_atomically(path, json.dumps(cell).encode())
 
@@ -417,7 +419,7 @@ COLUMNS = {
 
 def summary(cells: list[dict]) -> str:
     lines = []
-    for label, group in GROUPS.items():
+    for label, group in {**GROUPS, "all": SETS}.items():
         own = [c for c in cells if c["set"] in group]
         if not own:
             continue
@@ -494,6 +496,7 @@ def _balanced_lines(cells: list[dict]) -> list[str]:
 
 def _share_lines(cells: list[dict]) -> list[str]:
     lines = []
+    cells = [c for c in cells if "90:10" in c]
     for label in ("90:10", "50:50"):
         gains, told = {}, {}
         for name in dict.fromkeys(c["set"] for c in cells):
@@ -528,6 +531,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/selection"))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument(
+        "--skewed-seeds", type=int, help="seeds with other proportions and labels; else all"
+    )
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--targets", type=int, help="most targets of a set, evenly spread")
@@ -536,12 +542,13 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     todo = []
     for seed in range(options.seeds):
+        skew = options.skewed_seeds is None or seed < options.skewed_seeds
         for name in options.sets.split(","):
             n = len(SETS[name]().domain_names)
             most = min(n, options.targets or n)
             for target in np.unique(np.linspace(0, n - 1, most).round().astype(int)):
                 path = options.out / f"{name.strip('*')}-{target}-{seed}.json"
-                todo.append((path, name, int(target), seed, options.rows))
+                todo.append((path, name, int(target), seed, options.rows, skew))
     open_cells = [cell for cell in todo if not cell[0].exists()]
     Parallel(n_jobs=options.jobs, verbose=5)(delayed(run_cell)(*cell) for cell in open_cells)
     cells = [json.loads(path.read_text()) for path, *_ in todo if path.exists()]

@@ -90,16 +90,16 @@ class AutoMSDA(MultiSourceClassifier):
 
     .. math:: p(y \mid x) \propto \prod_e p_e(y \mid x)^{a_e}, \qquad a_e \ge 0.
 
-    Each source in turn plays the target of the others. The weights minimize the log-loss there,
-    shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
+    Each source in turn plays the target of the others, reduced to as many rows as the target has if
+    these are 50 or fewer. The weights minimize the log-loss there, shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
     learned on held-out sources, too.
 
     Where the class proportions of the target clearly differ from those of the sources, own scales
     and ranks of the target are matched to them, log-odds are shifted to them, and ordinary
     classifiers get more weight, because transport would take other proportions for a shift. If you
     do not give the proportions, they are estimated on the common scale. The more their difference
-    exceeds the largest error of such an estimate on a held-out source, the more they are believed,
-    but only if the views then agree clearly more. With a single source nothing can be held out; all
+    exceeds the largest error of such an estimate on a held-out source and the sampling error of as
+    many rows, the more they are believed, but only if the views then agree clearly more. With a single source nothing can be held out; all
     members then have the same weight, and no accuracy is estimated.
 
     Parameters
