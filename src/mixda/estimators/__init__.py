@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from mixda.estimators.encoders import DomainEncoder as DomainEncoder
     from mixda.estimators.encoders import LDAEncoder as LDAEncoder
     from mixda.estimators.encoders import MLPEncoder as MLPEncoder
-    from mixda.estimators.gmm import *  # noqa: F403
+    from mixda.estimators.gmm_dadil import *  # noqa: F403
     from mixda.estimators.gmm_otda import *  # noqa: F403
+    from mixda.estimators.gmm_wbt import *  # noqa: F403
     from mixda.estimators.jcpot import *  # noqa: F403
 
 _OTHERS = {
