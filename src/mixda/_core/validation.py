@@ -179,6 +179,11 @@ def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     return value
 
 
+def is_word(value: Any, word: str) -> bool:
+    """Return whether a value is this string; an array never is."""
+    return isinstance(value, str) and value == word
+
+
 def check_random_state(random_state: Any) -> np.random.Generator:
     """Return a generator from None, a seed, a ``RandomState`` or a ``Generator``."""
     if isinstance(random_state, np.random.Generator):

@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import check_number, check_positive_int, check_random_state
+from mixda._core.validation import (
+    check_number,
+    check_positive_int,
+    check_random_state,
+    is_word,
+)
 from mixda.barycenters import merge_mixtures
 from mixda.dictionary import Dictionary, dictionary_checkpoint, learn_dictionary
 from mixda.em import fit_mixture
 from mixda.estimators._canonical import CanonicalOrder
-from mixda.estimators._mixture_classifier import MixtureClassifier, is_word
+from mixda.estimators._mixture_classifier import MixtureClassifier
 from mixda.estimators.utils import check_domains, check_samples
 from mixda.mixture import Mixture
 from mixda.transport import transport_plan
@@ -230,10 +235,8 @@ class GMMDaDiL(MixtureClassifier):
             "bic",
             max_components=min(most, 10),
             min_std=self._floor,
-            min_component_rows=self._chosen("min_component_rows"),
-            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
-            **self._em_start(),
+            **self._em_options(),
         )
         self._sizes = [*self._sizes[:-1], self.n_target_seen_ + len(Z)]
         share = max(len(Z) / self.n_target_seen_, forgetting)

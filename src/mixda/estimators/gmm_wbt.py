@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mixda._core.validation import check_simplex
+from mixda._core.validation import check_simplex, is_word
 from mixda.barycenters import barycenter
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._mixture_classifier import MixtureClassifier
@@ -180,7 +180,7 @@ class GMMWBT(MixtureClassifier):
         if weights is not None:
             weights = check_simplex(weights, "source_weights", len(sources))[order.sources]
         support = self.component_weights
-        if self.preset == "paper" and isinstance(support, str) and support == "auto":
+        if self.preset == "paper" and is_word(support, "auto"):
             support = "start"  # as many components as the first source, as in Algorithm 1
         result = barycenter(
             order.sorted_sources(sources), weights, beta=self.beta, component_weights=support
