@@ -30,11 +30,12 @@ from mixda.em import (
     fit_mixture,
     refine_mixture,
 )
-from mixda.estimators._base import MultiSourceClassifier, as_json
+from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import rule_of
 from mixda.estimators._given_mixtures import balanced, common_names, unite_classes
 from mixda.estimators._product import log_linear_pool, train_rough
+from mixda.estimators._to_model import as_json
 from mixda.estimators.encoders import DomainEncoder, Ids, sample_moments
 from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
 from mixda.mixture import MIN_COMPONENT_ROWS, SHARES, Mixture, count_samples
