@@ -64,6 +64,10 @@ class Views:
         """Return the map of a domain to its own scale or ranks."""
         return (self.scales if view == OWN else self.ranks)[domain]
 
+    def scaled(self) -> list[Array]:
+        """Return the samples of each domain on its own scale."""
+        return [scale(X) for scale, X in zip(self.scales, self.domains, strict=True)]
+
 
 def make_views(sources: Sequence[Array], target: Array, seed: int) -> Views:
     """Fit the maps of all domains; no label is involved."""
