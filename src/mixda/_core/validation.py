@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.typing import Array as Array
-from mixda._core.typing import Codes
-from mixda._core.typing import Floats as Floats
+from mixda._core.typing import Array, Codes
 
 LARGEST = 1e60  # accepted magnitude; deviations are at least 1 / LARGEST: powers stay finite
 

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_number,
     check_positive_int,

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import check_dispatched, is_dispatched, namespace, to_numpy
-from mixda._core.validation import Array, check_random_state
+from mixda._core.typing import Array, Codes, Ids, Source
+from mixda._core.validation import check_random_state
 from mixda.chunks import Domains, RowSource, as_domains
 from mixda.estimators._canonical import sort_rows
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
@@ -31,10 +32,8 @@ from mixda.estimators._targets import (
     predict_each_target,
 )
 from mixda.estimators._to_model import ToModelMixin
-from mixda.estimators.encoders import DomainEncoder, Ids
+from mixda.estimators.encoders import DomainEncoder
 from mixda.estimators.utils import (
-    Codes,
-    Source,
     check_domains,
     check_samples,
     encode_labels,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array, Codes, Ids, Source
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_positive_int,
     check_random_state,
@@ -36,8 +36,8 @@ from mixda.estimators._export import rule_of
 from mixda.estimators._given_mixtures import balanced, common_names, unite_classes
 from mixda.estimators._product import log_linear_pool, train_rough
 from mixda.estimators._to_model import as_json
-from mixda.estimators.encoders import DomainEncoder, Ids, sample_moments
-from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
+from mixda.estimators.encoders import DomainEncoder, sample_moments
+from mixda.estimators.utils import head_proba, pool, std_floor, train_head
 from mixda.mixture import MIN_COMPONENT_ROWS, SHARES, Mixture, count_samples
 from mixda.rules import Posterior, Rule
 from mixda.transport import check_same_features

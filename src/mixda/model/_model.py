@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mixda._core.archive import check_json, pack, read_archive, unpack, write_archive
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import check_dispatched, is_dispatched, namespace, to_numpy
-from mixda._core.validation import Array, check_array, check_names, check_X
+from mixda._core.typing import Array
+from mixda._core.validation import check_array, check_names, check_X
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION

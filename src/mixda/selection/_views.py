@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.decomposition import PCA
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.estimators import rank_to_normal, standardization
 from mixda.rules import Affine, Chain, Clip, Interpolate, Linear, Rule
 
