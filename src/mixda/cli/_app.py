@@ -14,7 +14,7 @@ from mixda.cli._options import Seed
 
 
 class _Commands(typer.core.TyperGroup):  # type: ignore[misc]
-    """The commands of this file, and ``bench``, which is imported on first use."""
+    """All commands, and ``bench``, which is imported on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), "bench"]
