@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.typing import Array as Array
-from mixda._core.typing import Codes
-from mixda._core.typing import Floats as Floats
+from mixda._core.typing import Array, Codes
 
 LARGEST = 1e60  # accepted magnitude; deviations are at least 1 / LARGEST: powers stay finite
 
@@ -177,6 +175,11 @@ def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
         accepted = ", ".join(repr(choice) for choice in choices)
         raise MixdaError(f"{name} must be one of {accepted}, got {value!r}.")
     return value
+
+
+def is_word(value: Any, word: str) -> bool:
+    """Return whether a value is this string; an array never is."""
+    return isinstance(value, str) and value == word
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:

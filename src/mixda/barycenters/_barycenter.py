@@ -19,6 +19,7 @@ from mixda._core.validation import (
     check_random_state,
     check_simplex,
     check_tol,
+    is_word,
 )
 from mixda.barycenters._fixed_point import (
     FixedPoint,
@@ -159,10 +160,10 @@ def barycenter(
     rng = check_random_state(random_state)
     K = None if n_components is None else check_positive_int(n_components, "n_components")
     wanted = component_weights
-    if isinstance(wanted, str) and wanted == "auto":
+    if is_word(wanted, "auto"):
         is_plain = init == "input" and K is None and beta != "max"
         wanted = "free" if is_plain and _may_be_free(mixtures, lam) else "start"
-    free = isinstance(wanted, str) and wanted == "free"
+    free = is_word(wanted, "free")
     starts = starting_mixtures(
         mixtures, lam, None if free else K, init, "start" if free else wanted, rng
     )

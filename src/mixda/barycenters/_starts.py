@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixda._core.typing import Array, Codes
-from mixda._core.validation import check_choice, check_simplex
+from mixda._core.validation import check_choice, check_simplex, is_word
 from mixda.mixture import Mixture
 from mixda.transport import align_labels, check_same_features
 
@@ -49,7 +49,7 @@ def _resized(
 ) -> Mixture:
     K = origin.n_components if n_components is None else n_components
     weights = _weights(component_weights, K)
-    keeps = isinstance(component_weights, str) and component_weights == "start"
+    keeps = is_word(component_weights, "start")
     if keeps and origin.n_components == K:
         return _drop_empty_components(origin)
     return resample(origin, weights)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.barycenters import barycenter
 from mixda.benchmark._cells import Cell
 from mixda.benchmark._entries import make_method

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from mixda._core.atomic import write_atomically
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice
 from mixda.benchmark._suites import make_folds
 from mixda.datasets import DomainDataset
 from mixda.estimators import DomainEncoder

@@ -14,7 +14,8 @@ import numpy as np
 
 from mixda._core.atomic import write_atomically
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice
 from mixda.benchmark._ablations import free_settings
 from mixda.benchmark._cells import Record, check_folder, digest, read_records, slug
 from mixda.benchmark._entries import METHODS

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice
 from mixda.benchmark._cells import Record, digest
 from mixda.benchmark._entries import HEADS, METHODS
 from mixda.benchmark._features import FIRST_RECIPES

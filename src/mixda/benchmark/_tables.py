@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice
 from mixda.benchmark._cells import read_records
 from mixda.benchmark._paper_tables import PAPER_TABLES, paper_accuracy
 from mixda.benchmark._summary import (

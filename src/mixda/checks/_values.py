@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from mixda._core.text import listed
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.checks._findings import Finding
 from mixda.checks._frames import Frame
 from mixda.em import fit_mixture

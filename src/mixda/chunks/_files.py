@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import LARGEST, Array
+from mixda._core.typing import Array
+from mixda._core.validation import LARGEST
 from mixda.chunks._rows import EncodedColumn, RowBlock, rows_per_block
 from mixda.tables import (
     MISSING_NAMES,

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import namespace, take, to_numpy
-from mixda._core.validation import Array, check_array
+from mixda._core.typing import Array
+from mixda._core.validation import check_array
 
 GroupKey = tuple[Any, Any]  # domain and class; None where rows are not grouped by it
 

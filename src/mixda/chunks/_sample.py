@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
-from mixda._core.validation import Array, check_names
+from mixda._core.typing import Array
+from mixda._core.validation import check_names
 from mixda.chunks._executors import executor_for
 from mixda.chunks._rows import EncodedColumn, RowBlock
 from mixda.chunks._sources import RowSource

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_array
+from mixda._core.typing import Array
+from mixda._core.validation import check_array
 
 Codes = NDArray[np.int64]
 

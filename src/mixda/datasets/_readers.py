@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
-from mixda._core.validation import Array, check_X
+from mixda._core.typing import Array
+from mixda._core.validation import check_X
 from mixda.datasets._dataset import DomainDataset
 from mixda.datasets._npz import read_all_arrays, read_domains
 from mixda.tables import Table, check_samples, class_names, open_table

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice, check_positive_int
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice, check_positive_int
 from mixda.datasets._dataset import DomainDataset, data_file
 from mixda.datasets._npz import read_arrays
 

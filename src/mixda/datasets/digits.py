@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_random_state
+from mixda._core.typing import Array
+from mixda._core.validation import check_random_state
 from mixda.datasets._dataset import DomainDataset
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_array, check_positive_int, check_random_state
+from mixda._core.typing import Array
+from mixda._core.validation import check_array, check_positive_int, check_random_state
 from mixda.datasets._dataset import DomainDataset
 
 _SOURCE_SPREAD, _TARGET_SPREAD = 0.25, 0.1  # κ

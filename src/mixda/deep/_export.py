@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.rules import Average, Chain, Linear, ReLU, Rule, Softmax
 
 _NO_OPERATION = (nn.Flatten, nn.Dropout, nn.Identity)  # on rows, in evaluation mode

@@ -20,10 +20,10 @@ from torch.nn.functional import cross_entropy
 
 from mixda._core.errors import MixdaError
 from mixda._core.progress import Progress
-from mixda._core.validation import Array, check_number, check_positive_int
+from mixda._core.typing import Array, Source
+from mixda._core.validation import check_number, check_positive_int
 from mixda.deep._export import network_rule
 from mixda.estimators import MultiSourceClassifier
-from mixda.estimators.utils import Source
 from mixda.rules import Rule
 
 LabeledTensors = tuple[Tensor, Tensor]

@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_number,
     check_positive_int,
     check_random_state,
+    is_word,
 )
 from mixda.deep._export import layer_rule
 from mixda.deep._training import (
@@ -221,7 +222,7 @@ class BackboneEncoder(PortableModules, TransformerMixin, BaseEstimator):  # type
         check_number(self.weight_decay, "weight_decay")
 
     def _is_small(self) -> bool:
-        return isinstance(self.architecture, str) and self.architecture == "mlp"
+        return is_word(self.architecture, "mlp")
 
     def _make_backbone(self) -> nn.Module:
         if not isinstance(self.architecture, str):

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice, check_number
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice, check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,

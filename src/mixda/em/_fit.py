@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import check_dispatched, check_numpy, is_dispatched, namespace, to_numpy
+from mixda._core.typing import Array
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_names,
     check_positive_int,

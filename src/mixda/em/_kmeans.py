@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import rows_per_step
 
 _MAX_LLOYD_ITERATIONS = 10

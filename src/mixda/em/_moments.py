@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixda._core.namespace import as_like, namespace, to_float64, to_numpy
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import VALUES_PER_STEP, has_gaps, rows_at_once
 
 _ROWS_AT_ONCE = 256  # copied from a device, where most searches for distinct rows end

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mixda._core.namespace import as_like, namespace, take, to_float64
 from mixda._core.parallel import Map
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.chunks import Executor, Grouping, GroupKey, RowBlock
 from mixda.em._moments import Moments, array_moments
 from mixda.em._steps import Parameters, SuffStats, e_step

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.order import canonical_order
-from mixda._core.validation import LARGEST, Array, check_choice, check_number, check_positive_int
+from mixda._core.typing import Array
+from mixda._core.validation import LARGEST, check_choice, check_number, check_positive_int
 from mixda.em._kmeans import kmeans_plusplus, lloyd, members, sums_of_squares
 from mixda.em._steps import Parameters, SuffStats, m_step
 from mixda.mixture import Mixture, has_gaps

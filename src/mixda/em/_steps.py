@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mixda._core.namespace import as_like, cast, namespace, to_float64
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import LogGaussians, has_gaps, normalize_log_rows
 
 _NEGLIGIBLE = 1e-30  # a responsibility below this adds nothing to a sum in double precision

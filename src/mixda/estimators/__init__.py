@@ -15,9 +15,8 @@ from mixda.estimators._registry import Method as Method
 if TYPE_CHECKING:
     from mixda.estimators._base import MultiSourceClassifier as MultiSourceClassifier
     from mixda.estimators._export import rule_of as rule_of
-    from mixda.estimators._mixture_classifier import SMOOTHING as SMOOTHING
-    from mixda.estimators._mixture_classifier import log_linear_pool as log_linear_pool
-    from mixda.estimators._mixture_classifier import train_rough as train_rough
+    from mixda.estimators._product import log_linear_pool as log_linear_pool
+    from mixda.estimators._product import train_rough as train_rough
     from mixda.estimators._scaling import rank_to_normal as rank_to_normal
     from mixda.estimators._scaling import standardization as standardization
     from mixda.estimators.baselines import *  # noqa: F403
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
     from mixda.estimators.encoders import DomainEncoder as DomainEncoder
     from mixda.estimators.encoders import LDAEncoder as LDAEncoder
     from mixda.estimators.encoders import MLPEncoder as MLPEncoder
-    from mixda.estimators.gmm import *  # noqa: F403
+    from mixda.estimators.gmm_dadil import *  # noqa: F403
     from mixda.estimators.gmm_otda import *  # noqa: F403
+    from mixda.estimators.gmm_wbt import *  # noqa: F403
     from mixda.estimators.jcpot import *  # noqa: F403
 
 _OTHERS = {
@@ -35,9 +35,8 @@ _OTHERS = {
     "LDAEncoder": "encoders",
     "MLPEncoder": "encoders",
     "CanonicalOrder": "_canonical",
-    "SMOOTHING": "_mixture_classifier",
-    "log_linear_pool": "_mixture_classifier",
-    "train_rough": "_mixture_classifier",
+    "log_linear_pool": "_product",
+    "train_rough": "_product",
     "rank_to_normal": "_scaling",
     "rule_of": "_export",
     "standardization": "_scaling",

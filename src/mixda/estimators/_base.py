@@ -6,12 +6,7 @@ three hooks, `_fit_domains`, `_predict_encoded` and `_rule`, on encoded samples 
 
 from __future__ import annotations
 
-import json
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timezone
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
@@ -22,42 +17,37 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import check_dispatched, is_dispatched, namespace, to_numpy
-from mixda._core.order import canonical_order
-from mixda._core.validation import Array, check_random_state
-from mixda._version import __version__
+from mixda._core.typing import Array, Codes, Ids, Source
+from mixda._core.validation import check_random_state
 from mixda.chunks import Domains, RowSource, as_domains
-from mixda.estimators._canonical import CanonicalOrder
+from mixda.estimators._canonical import sort_rows
 from mixda.estimators._gaps import fill_empty_features, fit_imputer
 from mixda.estimators._large import is_large, predict_large
 from mixda.estimators._streams import encoded_streams
-from mixda.estimators._summary import class_gaussians
+from mixda.estimators._summary import summarize_domains
 from mixda.estimators._targets import (
     check_forgotten_domains,
     fit_each_target,
     name_targets,
     predict_each_target,
 )
-from mixda.estimators.encoders import DomainEncoder, Ids
+from mixda.estimators._to_model import ToModelMixin
+from mixda.estimators.encoders import DomainEncoder
 from mixda.estimators.utils import (
-    Codes,
-    Source,
     check_domains,
     check_samples,
     encode_labels,
-    std_floor,
     user_errors,
     weighted_rows,
 )
 from mixda.mixture import Mixture, has_gaps
-from mixda.model import AdaptedModel, Domain, Explanation, default_names, outlier_threshold
-from mixda.rules import Chain, Rule
 
 Self = TypeVar("Self", bound="MultiSourceClassifier")
 
 _PREDICT_REQUEST = {"sample_domain": True, "allow_source": True}
 
 
-class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultiSourceClassifier(ToModelMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators, which learn a classifier of the target from labeled sources.
 
     `sample_domain` follows SKADA: ids of at least 0 are sources, one domain per id; a negative id
@@ -105,10 +95,7 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     scale: Any
     random_state: Any
     _seed: int
-    _sizes: list[int | None]  # samples of each source, then of the target, where known
-    _weights: list[Array] | None  # of the same, during a fit with sample_weight
-    _rows_used: list[int]  # of each source, then of the target, those in memory
-    _streamed = False  # whether mixtures were fitted to more rows than these
+    _weights: list[Array] | None  # of each source, then of the target, during a fit with weights
     _large: Domains | None = None  # data of any size, during a fit
     _streams: Mapping[int, RowSource] = MappingProxyType({})  # all their rows, encoded
 
@@ -185,26 +172,35 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if sample_weight is not None:
             X, codes, ids, weight = weighted_rows(X, codes, ids, sample_weight)
         if self._sorts_rows:
-            X, codes, ids, weight = _sorted_rows(X, codes, ids, weight)
-        is_source = ids >= 0
+            X, codes, ids, weight = sort_rows(X, codes, ids, weight)
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
+        Z = self._encode(X, codes, ids, weight)
+        self._fit_encoded(Z, codes, ids, weight, rng)
+        return self
+
+    def _encode(self, X: Array, codes: Codes, ids: Ids, weight: Array | None) -> Array:
+        """Learn the encoder from the rows of all domains, and return them encoded."""
         if has_gaps(X):
             self.imputer_ = fit_imputer(X, weight)
             if self._integrates_gaps():
                 X = fill_empty_features(X, ids, self.imputer_)
             else:
                 X = self.imputer_.impute(X)
-        self.encoder_ = DomainEncoder(*self._space(codes, ids[is_source]), self._seed)
-        Z = self.encoder_.fit_transform(X, codes, ids, weight)
+        self.encoder_ = DomainEncoder(*self._space(codes, ids[ids >= 0]), self._seed)
+        return self.encoder_.fit_transform(X, codes, ids, weight)
+
+    def _fit_encoded(
+        self, Z: Array, codes: Codes, ids: Ids, weight: Array | None, rng: np.random.Generator
+    ) -> None:
+        """Split encoded rows by domain, and let the method learn from them."""
+        is_source = ids >= 0
         self.sources_ = np.unique(ids[is_source])
         source_Z, source_ids = Z[is_source], ids[is_source]
         sources = [(source_Z[source_ids == k], codes[source_ids == k]) for k in self.sources_]
         target = None if is_source.all() else Z[~is_source]
-        self._rows_used = [
-            *(len(Z) for Z, _ in sources),
-            *([] if target is None else [len(target)]),
-        ]
+        sizes = [*(len(Z) for Z, _ in sources), *([] if target is None else [len(target)])]
+        self._rows_used = sizes
         if self._large is not None and self._large.is_thinned:
             self._streams = encoded_streams(
                 self._large,
@@ -219,13 +215,16 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self._fit_domains(sources, target, rng)
         finally:
             self._weights = None
-        if target is not None:
-            self._sizes = self._all_rows([*(len(Z) for Z, _ in sources), len(target)])
-            if not hasattr(self, "unlabeled_mixture_"):
-                self._summarize(sources, target)
-        return self
+        if target is None:
+            return
+        self._sizes = self._all_rows(sizes)
+        if not hasattr(self, "unlabeled_mixture_"):
+            predicted = self._predict_encoded(target).argmax(axis=1)
+            self.source_mixtures_, self.unlabeled_mixture_ = summarize_domains(
+                sources, (target, predicted), self.classes_
+            )
 
-    def _all_rows(self, sizes: list[int | None]) -> list[int | None]:
+    def _all_rows(self, sizes: list[int]) -> Sequence[int | None]:
         """Return the rows of each source and of the target, not only of their samples."""
         if self._large is None:
             return sizes
@@ -309,80 +308,6 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         predicted = self.predict(X, sample_domain, allow_source)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def to_model(self, domain_names: Sequence[str] | None = None) -> AdaptedModel:
-        """Return the fitted classifier of the target as a value that can be saved.
-
-        Parameters
-        ----------
-        domain_names : sequence of str, optional
-            Names of the sources in the order of `sources_`, then of the target. Default:
-            "source 0", …, "target".
-
-        Returns
-        -------
-        AdaptedModel
-            It makes the same predictions and holds mixtures of the domains, but no samples.
-        """
-        self._check_adapted()
-        encoder, head = self.encoder_.rule(), self._rule()
-        *sources, target = self._domains(domain_names)
-        given = getattr(self, "feature_names_in_", None)
-        return AdaptedModel(
-            feature_names=default_names(self.n_features_in_) if given is None else tuple(given),
-            classes=self.classes_,
-            method=type(self).__name__,
-            rule=_joined(encoder, head),
-            encoder=encoder,
-            sources=tuple(sources),
-            target=target,
-            novelty_threshold=outlier_threshold([d.mixture for d in (*sources, target)]),
-            imputer=getattr(self, "imputer_", None),
-            settings=self._settings(),
-            **self._adapted(),
-        )
-
-    def explain(self, row: Any, against: Any = None) -> Explanation:
-        """Explain why a row of the target got its class; see `AdaptedModel.explain`."""
-        return self.to_model().explain(row, against)
-
-    def save(
-        self,
-        path: str | Path,
-        domain_names: Sequence[str] | None = None,
-        allow_exposed_rows: bool = False,
-    ) -> None:
-        """Write `to_model` to `path` (customarily ``.mixda``), atomically.
-
-        Parameters
-        ----------
-        path : path
-        domain_names : see `to_model`
-        allow_exposed_rows : see `AdaptedModel.save`
-        """
-        self.to_model(domain_names).save(path, allow_exposed_rows)
-
-    def report(
-        self,
-        path: str | Path,
-        X: Any = None,
-        y: Any = None,
-        title: str | None = None,
-        domain_names: Sequence[str] | None = None,
-    ) -> Path:
-        """Write a report of the adaptation, one HTML page, to `path`.
-
-        Parameters
-        ----------
-        path : path
-        X, y, title : see `AdaptedModel.report`
-        domain_names : see `to_model`
-
-        Returns
-        -------
-        Path
-        """
-        return self.to_model(domain_names).report(path, X=X, y=y, title=title)
-
     def _options_of(self, rows: Codes, ids: Ids) -> dict[str, Any]:
         """Return further arguments of `fit` for some of the rows."""
         return {}
@@ -427,79 +352,16 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             )
         if has_gaps(X) and not self._integrates_gaps():
             X = self._imputer().impute(X)
-        return _joined(self.encoder_.rule(), self._rule())(X)
+        return self._whole_rule()(X)
 
     def _predict_encoded(self, Z: Array) -> Array:
         raise NotImplementedError
-
-    def _rule(self) -> Rule:
-        raise NotImplementedError
-
-    def _adapted(self) -> dict[str, Any]:
-        """Return what else a model keeps: `labeled_target`, `dictionary`, `plan`."""
-        return {}
-
-    def _check_adapted(self) -> None:
-        check_is_fitted(self)
-        if hasattr(self, "targets_"):
-            raise MixdaError(
-                f"this {type(self).__name__} was fitted to {name_targets(self.targets_)}; use the "
-                f"estimator of one of them, such as targets_[{next(iter(self.targets_))}]."
-            )
-        if not hasattr(self, "unlabeled_mixture_"):
-            raise MixdaError(
-                f"this {type(self).__name__} was fitted without a target; call "
-                "fit(X, y, sample_domain=...) with some negative ids first."
-            )
 
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
         self._sizes, self._rows_used, self._streamed = [], [], False
         self._weights = None
-
-    def _summarize(self, sources: list[Source], target: Array) -> None:
-        domains = [*(Z for Z, _ in sources), target]
-        largest = max(np.abs(Z).max() for Z in domains)
-        floor = std_floor([Z.var(axis=0) for Z in domains], largest)
-
-        classes = self.classes_
-        self.source_mixtures_ = [class_gaussians(Z, codes, classes, floor) for Z, codes in sources]
-        codes = self._predict_encoded(target).argmax(axis=1)
-        predicted = class_gaussians(target, codes, classes, floor)
-        self.unlabeled_mixture_ = replace(predicted, labels=None, classes=None)
-
-    def _domains(self, names: Sequence[str] | None) -> list[Domain]:
-        """Return the domains of a model; sources that the method pooled are one domain."""
-        if names is None:
-            names = [*(f"source {k}" for k in self.sources_), "target"]
-        if isinstance(names, str) or len(names) != len(self.sources_) + 1:
-            raise MixdaError(
-                f"domain_names must be {len(self.sources_) + 1} names, the sources first and the "
-                f"target last, got {names!r}."
-            )
-        names, sizes = [str(name) for name in names], self._sizes
-        if len(self.source_mixtures_) < len(self.sources_):
-            known = [size for size in sizes[:-1] if size is not None]
-            total = sum(known) if len(known) == len(self.sources_) else None
-            names, sizes = [" + ".join(names[:-1]), names[-1]], [total, sizes[-1]]
-        mixtures = [*self.source_mixtures_, self.unlabeled_mixture_]
-        return [Domain(*parts) for parts in zip(names, mixtures, sizes, strict=True)]
-
-    def _settings(self) -> dict[str, Any]:
-        parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-        parameters.pop("checkpoint", None)  # a place on this machine
-        return {
-            "parameters": parameters,
-            "rows_used": self._rows_used,
-            "streamed": self._streamed,
-            "versions": {
-                "mixda": __version__,
-                "numpy": np.__version__,
-                "python": platform.python_version(),
-            },
-            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -520,41 +382,3 @@ class MultiSourceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 "sample_domain has no target (no id is negative); give target rows a negative id, "
                 "or leave out sample_domain to train without adaptation."
             )
-
-
-def _joined(encoder: Rule | None, head: Rule) -> Rule:
-    return head if encoder is None else Chain((encoder, head))
-
-
-def _sorted_rows(
-    X: Array, codes: Codes, ids: Ids, weight: Array | None
-) -> tuple[Array, Codes, Ids, Array | None]:
-    """Return rows of all domains, codes of source rows, ids and weights in canonical order.
-
-    Equal rows are sorted by domain, by class and by weight, the first two in canonical order.
-    """
-    all_codes = np.full(len(X), -1)
-    all_codes[ids >= 0] = codes
-    rows = canonical_order(X)
-    names = np.unique(ids[ids >= 0])
-    own = [rows[ids[rows] == k] for k in names]
-    found = CanonicalOrder.of_samples([(X[i], all_codes[i]) for i in own], int(codes.max()) + 1)
-    domain_rank, class_rank = np.full(len(X), -1), np.full(len(X), -1)
-    for rank, i in enumerate(found.sources):
-        domain_rank[own[i]] = rank
-    class_rank[ids >= 0] = found.ranks[codes]
-    ties = [domain_rank, class_rank] if weight is None else [domain_rank, class_rank, weight]
-    order = canonical_order(X, np.lexsort(ties[::-1]).argsort())
-    ids = ids[order]
-    weight = None if weight is None else weight[order]
-    return X[order], all_codes[order][ids >= 0], ids, weight
-
-
-def as_json(value: Any) -> Any:
-    """Return a parameter as JSON, or the name of an object."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    try:
-        return json.loads(json.dumps(value))
-    except (TypeError, ValueError):
-        return repr(value) if isinstance(value, BaseEstimator) else type(value).__name__

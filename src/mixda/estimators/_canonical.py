@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.order import canonical_order, content_values
-from mixda._core.typing import Codes, Source
+from mixda._core.typing import Array, Codes, Ids, Source
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import Mixture
 
@@ -137,3 +137,27 @@ class CanonicalOrder:
                 None if history.nll is None else history.nll[:, rows],
             ),
         )
+
+
+def sort_rows(
+    X: Array, codes: Codes, ids: Ids, weight: Array | None
+) -> tuple[Array, Codes, Ids, Array | None]:
+    """Return rows of all domains, codes of source rows, ids and weights in canonical order.
+
+    Equal rows are sorted by domain, by class and by weight, the first two in canonical order.
+    """
+    all_codes = np.full(len(X), -1)
+    all_codes[ids >= 0] = codes
+    rows = canonical_order(X)
+    names = np.unique(ids[ids >= 0])
+    own = [rows[ids[rows] == k] for k in names]
+    found = CanonicalOrder.of_samples([(X[i], all_codes[i]) for i in own], int(codes.max()) + 1)
+    domain_rank, class_rank = np.full(len(X), -1), np.full(len(X), -1)
+    for rank, i in enumerate(found.sources):
+        domain_rank[own[i]] = rank
+    class_rank[ids >= 0] = found.ranks[codes]
+    ties = [domain_rank, class_rank] if weight is None else [domain_rank, class_rank, weight]
+    order = canonical_order(X, np.lexsort(ties[::-1]).argsort())
+    ids = ids[order]
+    weight = None if weight is None else weight[order]
+    return X[order], all_codes[order][ids >= 0], ids, weight

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.estimators._export_trees import boosting_rule, forest_rule
 from mixda.rules import Affine, Chain, Linear, OneHot, ReLU, Rule, Softmax, Step
 

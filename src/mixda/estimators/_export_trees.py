@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.rules import Chain, Normalize, Rule, Softmax, Trees
 
 

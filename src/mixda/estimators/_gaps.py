@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Ids
 from mixda.em import fit_mixture
-from mixda.estimators.encoders import Ids, sample_moments
+from mixda.estimators.encoders import sample_moments
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 
 _MAX_ROWS = 5000

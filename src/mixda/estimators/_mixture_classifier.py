@@ -5,24 +5,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import Array, Codes, Ids, Source
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_positive_int,
     check_random_state,
     check_X,
     encode_classes,
+    is_word,
 )
 from mixda.chunks import RowSource, join_sources
 from mixda.em import (
@@ -32,14 +30,17 @@ from mixda.em import (
     fit_mixture,
     refine_mixture,
 )
-from mixda.estimators._base import MultiSourceClassifier, as_json
+from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import rule_of
-from mixda.estimators.encoders import DomainEncoder, Ids, sample_moments
-from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor, train_head
-from mixda.mixture import MIN_COMPONENT_ROWS, SHARES, Mixture, class_shares, count_samples
-from mixda.rules import Chain, Posterior, Product, Rule, Smooth
-from mixda.transport import align_labels, check_same_features
+from mixda.estimators._given_mixtures import balanced, common_names, unite_classes
+from mixda.estimators._product import log_linear_pool, train_rough
+from mixda.estimators._to_model import as_json
+from mixda.estimators.encoders import DomainEncoder, sample_moments
+from mixda.estimators.utils import head_proba, pool, std_floor, train_head
+from mixda.mixture import MIN_COMPONENT_ROWS, SHARES, Mixture, count_samples
+from mixda.rules import Posterior, Rule
+from mixda.transport import check_same_features
 
 Self = TypeVar("Self", bound="MixtureClassifier")
 
@@ -66,8 +67,6 @@ _SCALES = {
     "sources": "all domains standardized by the sources",
     None: "as given",
 }
-SMOOTHING = 0.05  # uniform share in each factor of a product, so that no factor has a veto
-_TIE_BREAK = 1e-9
 
 
 class MixtureClassifier(MultiSourceClassifier):
@@ -149,15 +148,15 @@ class MixtureClassifier(MultiSourceClassifier):
         sources = [sources] if isinstance(sources, Mixture) else list(sources)
         check_same_features([*sources, target], by_name=False)
         self.n_features_in_ = target.n_features
-        names = _common_names([*sources, target])
+        names = common_names([*sources, target])
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
             sources, target = [p.marginal(names) for p in sources], target.marginal(names)
         class_prior = self._chosen("class_prior")
         check_choice(class_prior, "class_prior", ("empirical", "uniform"))
-        self.classes_, sources = _unite_classes(sources)
+        self.classes_, sources = unite_classes(sources)
         if class_prior == "uniform":
-            sources = [_balanced(p) for p in sources]
+            sources = [balanced(p) for p in sources]
         self.sources_ = np.arange(len(sources))
         self._sizes = [count_samples(p) for p in (*sources, target)]
         rng = check_random_state(self.random_state)
@@ -265,18 +264,17 @@ class MixtureClassifier(MultiSourceClassifier):
         streams = [self._streams[int(k)] for k in self.sources_]
         if len(sources) < len(streams):  # the method pools its sources
             streams = [join_sources(streams)]
-        refined = [
-            self._refine(p, stream, classes=np.arange(len(self.classes_)))
-            for p, stream in zip(sources, streams, strict=True)
-        ]
+        refined = [self._refine(p, stream) for p, stream in zip(sources, streams, strict=True)]
         goal = join_sources([stream for key, stream in self._streams.items() if key < 0])
         return refined, self._refine(target, goal)
 
-    def _refine(self, start: Mixture, stream: RowSource, **options: Any) -> Mixture:
+    def _refine(self, start: Mixture, stream: RowSource) -> Mixture:
         assert self._large is not None
+        options: dict[str, Any] = {}
         if start.is_labeled:
-            options = {**options, "class_prior": self._chosen("class_prior")}
-            start = replace(start, classes=options["classes"])
+            codes = np.arange(len(self.classes_))
+            options = {"classes": codes, "class_prior": self._chosen("class_prior")}
+            start = replace(start, classes=codes)
         mixture = refine_mixture(
             self.checkpoint,
             stream,
@@ -287,7 +285,7 @@ class MixtureClassifier(MultiSourceClassifier):
             client=self._large.client,
             min_std=self._floor,
             min_component_rows=self._chosen("min_component_rows"),
-            allow_exposed_rows=True,  # `AdaptedModel.save` tells
+            allow_exposed_rows=True,  # `AdaptedModel.save` checks it
             **options,
         )
         kept = {key: value for key, value in start.info.items() if key not in mixture.info}
@@ -324,11 +322,9 @@ class MixtureClassifier(MultiSourceClassifier):
             classes=np.arange(len(classes)),
             min_std=floor,
             sample_weight=weight,
-            **self._em_start(),
-            min_component_rows=self._chosen("min_component_rows"),
-            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
+            **self._em_options(),
         )
         shares = np.bincount(source[1], weight, minlength=len(classes))
         shares = shares / shares.sum()
@@ -355,11 +351,9 @@ class MixtureClassifier(MultiSourceClassifier):
             n_components=n_components,
             min_std=floor,
             sample_weight=weight,
-            **self._em_start(),
-            min_component_rows=self._chosen("min_component_rows"),
-            allow_exposed_rows=True,  # `AdaptedModel.save` tells
             random_state=rng,
             verbose=self.verbose,
+            **self._em_options(),
         )
 
     def _finish(self, sources: list[Mixture], target: Mixture) -> None:
@@ -392,10 +386,15 @@ class MixtureClassifier(MultiSourceClassifier):
         scale: str | None = self._chosen("scale")
         return "sources" if is_word(self.scale, "auto") and scale and not complete else scale
 
-    def _em_start(self) -> dict[str, Any]:
-        """Return the options of `fit_mixture` that say where EM starts."""
+    def _em_options(self) -> dict[str, Any]:
+        """Return where EM starts, and how many rows a component has at least."""
         n_init = self._chosen("n_init")
-        return {"init": "systematic"} if is_word(n_init, "auto") else {"n_init": n_init}
+        start = {"init": "systematic"} if is_word(n_init, "auto") else {"n_init": n_init}
+        return {
+            **start,
+            "min_component_rows": self._chosen("min_component_rows"),
+            "allow_exposed_rows": True,  # `AdaptedModel.save` checks it
+        }
 
     def _settings(self) -> dict[str, Any]:
         settings = super()._settings()
@@ -462,29 +461,6 @@ class MixtureClassifier(MultiSourceClassifier):
         return {"labeled_target": self.target_mixture_, "plan": plan}
 
 
-def log_linear_pool(rules: Sequence[Rule], power: float = 1.0) -> Rule:
-    r"""Return the log-linear pool (product of experts) of the smoothed probabilities of rules.
-
-    .. math:: p(y \mid x) \propto \prod_i
-              \bigl((1 - \epsilon) \, p_i(y \mid x) + \epsilon / n_c\bigr)^a
-
-    Far from the sources, two rules may be certain of different classes, which is an exact tie. The
-    power of later rules is larger by one billionth, so that the last rule decides it instead of
-    the order of the classes.
-    """
-    smoothed = tuple(Chain((rule, Smooth(SMOOTHING))) for rule in rules)
-    powers = np.asarray(power * (1.0 + _TIE_BREAK * np.arange(len(rules))), dtype=np.float64)
-    return Product(powers, smoothed)
-
-
-def train_rough(Z: Array, codes: Codes, sample_weight: Array | None = None) -> Any:
-    """Train a logistic regression on the sources, to a tolerance that suffices for a product."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        rough = LogisticRegression(max_iter=200, tol=1e-3)
-        return train_head(rough, 0, Z, codes, sample_weight)
-
-
 def _variance(Z: Array, weight: Array | None) -> Array:
     """Return the variance of each feature; missing values are left out."""
     if weight is None:
@@ -494,79 +470,3 @@ def _variance(Z: Array, weight: Array | None) -> Array:
     total = observed.sum(axis=0)
     mean = (observed * np.nan_to_num(Z)).sum(axis=0) / total
     return np.asarray((observed * np.nan_to_num(Z - mean) ** 2).sum(axis=0) / total)
-
-
-def is_word(value: Any, word: str) -> bool:
-    """Return whether a value is this string; an array never is."""
-    return isinstance(value, str) and value == word
-
-
-def _common_names(mixtures: list[Mixture]) -> tuple[str, ...] | None:
-    """Return the feature names of the mixtures in the order of the first; None without names."""
-    names = [p.feature_names for p in mixtures]
-    if all(name is None for name in names):
-        return None
-    if any(name is None for name in names):
-        without = _name(mixtures, [name is None for name in names].index(True))
-        raise MixdaError(
-            f"{without} has no feature names, but other mixtures have; name the features of all "
-            "(dataclasses.replace(mixture, feature_names=...)) or of none."
-        )
-    for i, other in enumerate(names):
-        different = set(names[0] or ()) ^ set(other or ())
-        if different:
-            raise MixdaError(
-                f"{_name(mixtures, i)} has other features than {_name(mixtures, 0)} (one of them "
-                f"lacks {sorted(different)[0]!r}); fit all mixtures to the same columns."
-            )
-    return names[0]
-
-
-def _unite_classes(sources: list[Mixture]) -> tuple[Any, list[Mixture]]:
-    """Return the sorted classes of all sources, and the sources with labels over these."""
-    for i, p in enumerate(sources):
-        if not p.is_labeled:
-            raise MixdaError(
-                f"{_name([*sources, p], i)} has no labels; fit it with fit_labeled_mixture."
-            )
-    if not sources:
-        raise MixdaError("fit_mixtures needs at least one source mixture, got none.")
-    labels, classes = align_labels(sources)
-    order = np.argsort(classes)
-    if len(classes) < 2:
-        raise MixdaError(
-            f"the sources have one class only ({classes.tolist()[0]!r}); a classifier needs at "
-            "least two classes."
-        )
-    united = [
-        replace(
-            p, labels=np.asarray(v)[:, order], classes=classes[order], info=_info(p, classes[order])
-        )
-        for p, v in zip(sources, labels, strict=True)
-    ]
-    return classes[order], united
-
-
-def _info(mixture: Mixture, classes: Any) -> dict[str, Any]:
-    """Return `info` of a mixture with its class proportions in the order of `classes`."""
-    if SHARES not in mixture.info:
-        return mixture.info
-    shares = dict(zip(np.asarray(mixture.classes).tolist(), class_shares(mixture), strict=True))
-    return {**mixture.info, SHARES: [float(shares.get(k, 0.0)) for k in classes.tolist()]}
-
-
-def _balanced(mixture: Mixture) -> Mixture:
-    """Give all classes that occur the same mass: those of the target may differ."""
-    labels, shares = np.asarray(mixture.labels), mixture.class_proportions
-    if np.ptp(shares[shares > 0]) < 1e-12:  # unchanged to the bit
-        return mixture
-    weights = mixture.weights * (labels[:, shares > 0] @ (1.0 / shares[shares > 0]))
-    info = {**mixture.info, SHARES: shares.tolist()}  # for the report
-    return replace(mixture, weights=weights / weights.sum(), info=info)
-
-
-def _name(mixtures: list[Mixture], i: int) -> str:
-    """Return the name of a mixture for error messages; the last is the target."""
-    role = "the target" if i == len(mixtures) - 1 else f"source {i}"
-    given = mixtures[i].info.get("name")
-    return f"{role} ({given})" if given else role

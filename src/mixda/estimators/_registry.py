@@ -88,8 +88,8 @@ _ALL = (
     _shallow("WBT", "empirical", "sample-wbt"),
     _shallow("DaDiL", "empirical", "sample-dadil", entries=_BY_METHOD),
     _over_mixtures("GMMOTDA", "gmm_otda", "otda"),
-    _over_mixtures("GMMWBT", "gmm", "wbt"),
-    _over_mixtures("GMMDaDiL", "gmm", "dadil"),
+    _over_mixtures("GMMWBT", "gmm_wbt", "wbt"),
+    _over_mixtures("GMMDaDiL", "gmm_dadil", "dadil"),
     Method("AutoMSDA", "mixda.selection.auto", "auto", {"AutoMSDA": {}}),
     _shallow("TargetOnly", "baselines", oracle=True),
 )

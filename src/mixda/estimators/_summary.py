@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.typing import Array, Codes
+from mixda._core.typing import Array, Codes, Source
 from mixda.em import fit_labeled_mixture
+from mixda.estimators.utils import std_floor
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
+
+
+def summarize_domains(
+    sources: Sequence[Source], target: Source, classes: NDArray[Any]
+) -> tuple[list[Mixture], Mixture]:
+    """Return a labeled mixture of each source, and the mixture of the target without its labels.
+
+    The codes of `target` are predicted.
+    """
+    domains = [Z for Z, _ in (*sources, target)]
+    largest = max(np.abs(Z).max() for Z in domains)
+    floor = std_floor([Z.var(axis=0) for Z in domains], largest)
+    *mixtures, last = [class_gaussians(Z, codes, classes, floor) for Z, codes in (*sources, target)]
+    return mixtures, replace(last, labels=None, classes=None)
 
 
 def class_gaussians(Z: Array, codes: Codes, classes: NDArray[Any], floor: Array) -> Mixture:

@@ -13,9 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from mixda._core.errors import MixdaError, NoTargetWarning
-from mixda._core.typing import Array
-
-Ids = NDArray[np.int64]
+from mixda._core.typing import Array, Ids
 
 # The registry of `warnings` forgets what it showed whenever a library changes the filters, as fits
 # do, so that every fit of a search would warn.

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Codes, Ids, Source
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._export import rule_of
-from mixda.estimators.encoders import Ids
-from mixda.estimators.utils import Codes, Source, head_proba, pool, train_head
+from mixda.estimators.utils import head_proba, pool, train_head
 from mixda.rules import Rule
 
 __all__ = ["SourceOnly", "TargetOnly"]

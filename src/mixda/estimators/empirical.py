@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mixda._core.validation import Array, check_choice, check_positive_int
+from mixda._core.typing import Array, Source
+from mixda._core.validation import check_choice, check_positive_int
 from mixda.barycenters import barycenter
 from mixda.empirical import (
     hard_barycenter,
@@ -22,7 +23,7 @@ from mixda.empirical import (
 from mixda.estimators._base import MultiSourceClassifier
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import rule_of
-from mixda.estimators.utils import Source, head_proba, pool, train_head
+from mixda.estimators.utils import head_proba, pool, train_head
 from mixda.mixture import Mixture
 from mixda.rules import Average, Chain, Linear, Normalize, Rule, Sigmoid
 from mixda.transport import barycentric_map, transport_plan

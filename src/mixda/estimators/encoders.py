@@ -22,13 +22,13 @@ from sklearn.utils.validation import (
 )
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array, Ids
+from mixda._core.validation import check_choice
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._export import hidden_layers, rule_of
 from mixda.mixture import Mixture, has_gaps, pool_mixtures, without_floor
 from mixda.rules import Affine, Chain, Linear, Rule
 
-Ids = NDArray[np.int64]
 MeanAndStd = tuple[Array, Array]
 
 _TARGET = -1

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array, Source
+from mixda._core.validation import check_choice
 from mixda.empirical import send_samples
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._mixture_classifier import MixtureClassifier
-from mixda.estimators.utils import Source, pool, train_head
+from mixda.estimators.utils import pool, train_head
 from mixda.mixture import Mixture, pool_mixtures
 from mixda.transport import barycentric_map, transport_plan
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_positive_int
+from mixda._core.typing import Array, Source
+from mixda._core.validation import check_positive_int
 from mixda.empirical import propagate_labels
 from mixda.estimators.empirical import HeadClassifier, subsample
-from mixda.estimators.utils import Source
 
 __all__ = ["JCPOT"]
 

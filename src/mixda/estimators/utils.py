@@ -17,7 +17,8 @@ from sklearn.utils.validation import validate_data
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import check_numpy, is_dispatched
 from mixda._core.text import listed
-from mixda._core.validation import Array, check_magnitude
+from mixda._core.typing import Array, Codes, Source
+from mixda._core.validation import check_magnitude
 from mixda.chunks import apply_sample_weight
 from mixda.estimators._canonical import CanonicalOrder
 from mixda.estimators._large import is_large as is_large
@@ -33,8 +34,6 @@ __all__ = [
     "train_head",
 ]
 
-Codes = NDArray[np.intp]
-Source = tuple[Array, Codes]
 
 # A floor of 0.001 instead costs GMM-DaDiL up to half its accuracy on features of a network.
 _FLOOR_SHARE = 0.1

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from mixda._core.errors import MixdaError
 from mixda._core.notebook import summary_table
 from mixda._core.text import listed
+from mixda.model._domain import Domain
+from mixda.model._trust import Trust
 
 
 class ModelDisplay:
@@ -18,9 +20,9 @@ class ModelDisplay:
     feature_names: tuple[str, ...]
     classes: NDArray[Any]
     method: str
-    sources: tuple[Any, ...]
-    target: Any
-    trust: Any
+    sources: tuple[Domain, ...]
+    target: Domain
+    trust: Trust | None
     settings: dict[str, Any]
 
     _estimator_type = "classifier"  # scikit-learn < 1.6 asks for it

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,29 @@ from numpy.typing import NDArray
 from mixda._core.archive import check_json, pack, read_archive, unpack, write_archive
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import check_dispatched, is_dispatched, namespace, to_numpy
-from mixda._core.validation import Array, check_array, check_names, check_X
+from mixda._core.typing import Array
+from mixda._core.validation import check_array, check_names
 from mixda.dictionary import Dictionary, History
 from mixda.mixture import FORMAT as MIXTURE_FORMAT
 from mixda.mixture import FORMAT_VERSION as MIXTURE_VERSION
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture, check_exposed, frozen, has_gaps
-from mixda.model._checks import check_dictionary, check_reference
+from mixda.model._checks import (
+    check_classes,
+    check_dictionary,
+    check_encoder,
+    check_proba,
+    check_reference,
+    check_rule,
+)
 from mixda.model._display import ModelDisplay
 from mixda.model._domain import Domain
 from mixda.model._explain import Explanation, Shift, explain_row, mean_shifts
+from mixda.model._gaps import integrates_gaps, one_gaussian, over_raw_features
 from mixda.model._outliers import held_out_rate, largest_density, outlier_threshold
 from mixda.model._reference import Reference
+from mixda.model._rows import as_rows
 from mixda.model._trust import Trust
-from mixda.rules import FORMER_NAMES, RULES, Affine, Chain, Posterior, Rule
+from mixda.rules import FORMER_NAMES, RULES, Rule
 from mixda.tables import Column, Columns
 
 FORMAT = "mixda.model"
@@ -38,8 +47,6 @@ FORMAT_VERSION = 2
 _SINCE_VERSION_2 = ("imputer", "columns", "reference")
 
 _ROWS_PER_BATCH = 1 << 14  # so that memory does not grow with the number of samples
-_MAX_SUM_ERROR = 1e-6  # of probabilities
-_MAX_SINGLE_SUM_ERROR = 1e-4  # of those in single precision
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +146,17 @@ class AdaptedModel(ModelDisplay):
             ("settings", check_json(self.settings, "settings")),
         ):
             object.__setattr__(self, name, value)
-        self._check_parts()
+        check_classes(self.classes)
+        domains = (*self.sources, self.target)
+        atoms = () if self.dictionary is None else self.dictionary.atoms
+        adapted = () if self.labeled_target is None else (self.labeled_target,)
+        mixtures = (*(domain.mixture for domain in domains), *atoms, *adapted)
+        check_rule(self.rule, len(names), len(self.classes))
+        check_encoder(self.encoder, len(names), mixtures)
+        if self.dictionary is not None:
+            check_dictionary(self.dictionary)
+        if self.reference is not None:
+            check_reference(self.reference, len(names), len(self.classes))
         if self.columns is not None and self.columns.feature_names != names:
             raise MixdaError(
                 f"columns give the features {self.columns.feature_names}, not {names}."
@@ -159,10 +176,10 @@ class AdaptedModel(ModelDisplay):
             its device; rules with trees or quantiles raise an error.
         """
         X = self._rows(X)
-        if has_gaps(X) and not _integrates_gaps(self.rule):
+        if has_gaps(X) and not integrates_gaps(self.rule):
             X = self.gap_mixture().impute(X)
         proba = _in_batches(self.rule, X)
-        _check_proba(proba)
+        check_proba(proba)
         return proba
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -206,8 +223,7 @@ class AdaptedModel(ModelDisplay):
             return self.imputer
         raw = self.raw_target()
         if raw is None and self.reference is not None:
-            means, stds = self.reference.means[None], self.reference.stds[None]
-            raw = Mixture(np.ones(1), means, np.where(stds > 0, stds, 1.0))
+            raw = one_gaussian(self.reference.means, self.reference.stds)
         if raw is None:
             raise MixdaError(
                 "X has missing values (NaN), but the data of the fit had none and this model "
@@ -217,13 +233,7 @@ class AdaptedModel(ModelDisplay):
 
     def raw_target(self) -> Mixture | None:
         """Return the mixture of the target over raw features; None if they are encoded."""
-        steps: Any = () if self.encoder is None else getattr(self.encoder, "steps", (self.encoder,))
-        if not all(isinstance(step, Affine) for step in steps):
-            return None
-        mixture = self.target.mixture
-        for step in reversed(steps):
-            mixture = mixture.affine(-step.mean / step.scale, 1.0 / step.scale)
-        return mixture
+        return over_raw_features(self.target.mixture, self.encoder)
 
     @property
     def accepts_gaps(self) -> bool:
@@ -334,20 +344,7 @@ class AdaptedModel(ModelDisplay):
 
     def samples(self, X: Any) -> Array:
         """Return `X` as an array of shape (n, d) with the columns of `feature_names`."""
-        columns = [name if isinstance(name, str) else None for name in getattr(X, "columns", ())]
-        unnamed = self.feature_names == default_names(len(self.feature_names))
-        named = bool(columns) and None not in columns
-        if self.columns is not None and named and set(self.columns.names) <= set(columns):
-            return check_X(self.columns.encode(partial(_cells, X, self.columns)), allow_nan=True)
-        if named and not (unnamed and not set(columns) & set(self.feature_names)):
-            missing = [name for name in self.feature_names if name not in columns]
-            if missing:
-                raise MixdaError(
-                    f"X has no column {missing[0]!r} ({len(missing)} of {len(self.feature_names)} "
-                    f"features are missing); the model needs {', '.join(self.feature_names[:20])}."
-                )
-            X = X[list(self.feature_names)]
-        return check_X(X, n_features=len(self.feature_names), allow_nan=True)
+        return as_rows(X, self.feature_names, self.columns)
 
     def save(self, path: str | Path, allow_exposed_rows: bool = False) -> None:
         """Write the model to `path` (customarily ``.mixda``), atomically.
@@ -431,36 +428,6 @@ class AdaptedModel(ModelDisplay):
 
         return write_report(self, path, X=X, y=y, title=title)
 
-    def _check_parts(self) -> None:
-        """Reject parts that do not fit together, before a prediction fails."""
-        if len(np.unique(self.classes)) != len(self.classes):
-            raise MixdaError(f"classes must be distinct names, got {self.classes.tolist()!r}.")
-        d = len(self.feature_names)
-        rows = np.vstack([np.zeros((1, d)), np.random.default_rng(0).normal(size=(3, d))])
-        with np.errstate(all="ignore"):
-            proba = self.rule(rows)
-            encoded = rows if self.encoder is None else self.encoder(rows)
-        if proba.shape != (len(rows), len(self.classes)) or not np.isfinite(proba).all():
-            raise MixdaError(
-                f"rule must map rows of {d} features to the probabilities of "
-                f"{len(self.classes)} classes, got {len(rows)} rows and an array of shape "
-                f"{proba.shape}."
-            )
-        _check_proba(proba)
-        domains = (*self.sources, self.target)
-        atoms = () if self.dictionary is None else self.dictionary.atoms
-        adapted = () if self.labeled_target is None else (self.labeled_target,)
-        for mixture in (*(domain.mixture for domain in domains), *atoms, *adapted):
-            if mixture.n_features != encoded.shape[1]:
-                raise MixdaError(
-                    f"a mixture has {mixture.n_features} features, but the encoder returns "
-                    f"{encoded.shape[1]}."
-                )
-        if self.dictionary is not None:
-            check_dictionary(self.dictionary)
-        if self.reference is not None:
-            check_reference(self.reference, rows.shape[1], len(self.classes))
-
 
 def load(path: str | Path) -> Mixture | AdaptedModel:
     """Open a file of mixda: a mixture (``.gmm``) or an adapted model (``.mixda``).
@@ -495,11 +462,6 @@ def load(path: str | Path) -> Mixture | AdaptedModel:
 novelty_threshold = outlier_threshold  # an earlier name
 
 
-def default_names(n_features: int) -> tuple[str, ...]:
-    """Return names for features without names: "x0", "x1", …."""
-    return tuple(f"x{i}" for i in range(n_features))
-
-
 _KINDS = (
     *(*RULES, Mixture, Dictionary, History, Domain),
     *(Reference, Column, Columns, AdaptedModel),
@@ -516,40 +478,9 @@ def _renamed(tree: Any) -> Any:
     return {"kind": FORMER_NAMES.get(tree["kind"], tree["kind"]), "fields": fields}
 
 
-def _cells(frame: Any, columns: Columns, name: str) -> NDArray[Any]:
-    """Return a column of a dataframe: numbers as floats, others as objects with None."""
-    if name not in columns.text_names:
-        return np.asarray(frame[name], dtype=np.float64)
-    values = np.array(frame[name], dtype=object)
-    values[[value is None or value != value for value in values.tolist()]] = None
-    return values
-
-
-def _integrates_gaps(rule: Rule) -> bool:
-    """Return whether a rule is the posterior of a mixture over (scaled) features themselves."""
-    *scalings, last = getattr(rule, "steps", (rule,))
-    if not all(isinstance(step, Affine | Chain) for step in scalings):
-        return False
-    inner = [part for step in scalings for part in getattr(step, "steps", (step,))]
-    return isinstance(last, Posterior) and all(isinstance(part, Affine) for part in inner)
-
-
 def _in_batches(function: Callable[[Array], Array], X: Array) -> Array:
     starts = range(0, len(X), _ROWS_PER_BATCH)
     batches: Array = namespace(X).concatenate(
         [function(X[i : i + _ROWS_PER_BATCH]) for i in starts]
     )
     return batches
-
-
-def _check_proba(proba: Array) -> None:
-    """Reject what a forged rule returns; those of mixda return probabilities by construction."""
-    total = proba.sum(axis=1)
-    xp = namespace(proba)
-    single = xp is not np and proba.dtype == xp.float32
-    limit = _MAX_SINGLE_SUM_ERROR if single else _MAX_SUM_ERROR
-    if (proba < 0).any() or (xp.abs(total - 1.0) > limit).any():
-        raise MixdaError(
-            "rule must return probabilities, which are non-negative and sum to one; got a minimum "
-            f"of {proba.min():.6g} and sums from {total.min():.6g} to {total.max():.6g}."
-        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.views import default_domain_names, ellipse_axes
 
 if TYPE_CHECKING:

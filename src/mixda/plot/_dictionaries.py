@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.plot._common import UNLABELED, colors, domain_labels, new_axes, pyplot
 from mixda.views import Curves, barycentric_coordinates, learning_curves
 

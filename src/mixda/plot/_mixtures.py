@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice, check_X
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice, check_X
 from mixda.plot._common import (
     UNLABELED,
     check_dims,

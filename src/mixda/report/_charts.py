@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import Mixture
 from mixda.report._facts import Facts
 from mixda.report._html import Markup, chart, cut, join, label, matrix, percent, significant, tag

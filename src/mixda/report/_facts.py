@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_names
+from mixda._core.typing import Array
+from mixda._core.validation import check_names
 from mixda.mixture import SHARES, Mixture, class_shares
 from mixda.model import AdaptedModel, Explanation, Shift
 from mixda.monitoring import Drift, monitor

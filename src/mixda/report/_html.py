@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 
 
 class Markup(str):

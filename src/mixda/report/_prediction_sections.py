@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mixda._core.text import plural
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.report import _prediction_charts as _charts
 from mixda.report import _sentences
 from mixda.report._facts import Facts, Predictions

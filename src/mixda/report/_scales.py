@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import Mixture
 from mixda.views import Plane, square_roots
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import Mixture
 from mixda.model import describe_sampling
 from mixda.report import _charts

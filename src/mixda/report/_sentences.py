@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixda._core.text import plural
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.model import Trust
 from mixda.report._checks import findings
 from mixda.report._facts import Facts, Predictions

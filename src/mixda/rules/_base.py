@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import frozen
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import as_like, cast, check_numpy, empty, namespace
-from mixda._core.validation import Array, check_array, check_number
+from mixda._core.typing import Array
+from mixda._core.validation import check_array, check_number
 from mixda.rules._base import Rule, set_fields
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.namespace import as_like, namespace, safe_log
-from mixda._core.validation import Array, check_array, check_number
+from mixda._core.typing import Array
+from mixda._core.validation import check_array, check_number
 from mixda.rules._base import Rule, check_rules, set_fields
 
 _ROWS_AT_A_TIME = 2048  # so that what members compute of these rows stays in the cache

@@ -21,7 +21,8 @@ from mixda._core.namespace import (
     safe_log,
     take,
 )
-from mixda._core.validation import Array, check_array, check_number
+from mixda._core.typing import Array
+from mixda._core.validation import check_array, check_number
 from mixda.mixture import Mixture, normalize_log_rows
 from mixda.rules._base import Rule, check_rules, set_fields
 

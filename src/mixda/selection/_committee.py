@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Codes
 from mixda.model import Trust
 from mixda.rules import Chain, Linear, Pool, Rule
 from mixda.selection._estimate import (
@@ -29,8 +28,6 @@ from mixda.selection._shares import Ranges, fit_log_odds, reweight
 from mixda.selection._trials import Answered, Evidence, Problem
 from mixda.selection._verdict import Verdict, best_ordinary, explain
 from mixda.selection._views import OWN, TARGET, VIEWS
-
-Codes = NDArray[np.intp]
 
 _MIN_LABELS = 10  # from which on they give an estimate where held-out sources cannot
 _MIN_GAIN = 0.01  # of the agreement of views, if own scales are matched to other proportions
@@ -190,6 +187,16 @@ def contradiction(
         return "its labeled rows speak against it" if losses[0] < losses[1] else ""
     before, after = (agreement_of_views(members, part.logs) for part in (told, again))
     return "classifiers agree no better on matched scales" if after < before + _MIN_GAIN else ""
+
+
+def settle(
+    members: Sequence[Member], told: Answered, verdict: Verdict, again: Answered
+) -> tuple[Verdict, Answered]:
+    """Return the verdict that counts and its answers; parameters are those of `contradiction`."""
+    against = contradiction(members, told, verdict, again)
+    if verdict.unmatched is not None and against:
+        return replace(verdict.unmatched, contradiction=against), told
+    return verdict, again
 
 
 def agreement_of_views(members: Sequence[Member], logs: Array) -> float:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Codes
 from mixda.selection._verdict import CLEAR_STRENGTH, Verdict
-
-Codes = NDArray[np.intp]
 
 _MIN_SKILL = 0.02  # share of the labels' entropy explained; less is chance
 _MAX_CONFOUNDING = 0.8  # share of the classes' entropy that the source alone explains

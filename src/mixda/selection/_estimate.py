@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import beta, norm
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.selection._pool import Fold, combine, fit_weights
 from mixda.selection._shares import smooth_shares
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_positive_int
+from mixda._core.typing import Array
+from mixda._core.validation import check_positive_int
 from mixda.estimators.utils import check_domains
 from mixda.model import AdaptedModel
 from mixda.rules import Pool

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.rules import Affine
 
 _MIN_VARIANCE = 0.01  # of domains whose own variance is one

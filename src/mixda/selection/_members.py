@@ -23,14 +23,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Codes
 from mixda.estimators import GMMDaDiL, MultiSourceClassifier, rule_of
 from mixda.estimators.encoders import seeded
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.rules import Chain, Fourier, Linear, Posterior, Rule
 from mixda.selection._views import RAW, VIEWS
-
-Codes = NDArray[np.intp]
 
 _MAX_CLASSES_TO_BOOST = 12  # one tree per class and iteration
 _MEAN_STRENGTH = 30.0  # target samples that the sources' mean of a class counts for

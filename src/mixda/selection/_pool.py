@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 
 SMOOTHING = 0.01  # uniform share in every member's answer
 

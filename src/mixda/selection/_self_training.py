@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.decomposition import PCA
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.rules import Chain, Linear, Softmax, smooth_logs
 from mixda.selection._pool import SMOOTHING, Fold
 

@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from mixda._core.errors import MixdaError
 from mixda._core.text import class_name, did_you_mean
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.selection._pool import Fold
 
 _MIN_DIFFERENCE = 0.1  # total variation from which on shares differ

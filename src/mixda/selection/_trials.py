@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile, open_cache_folder
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Codes
 from mixda._version import __version__
 from mixda.rules import Affine, Chain, Rule, smooth_logs
 from mixda.selection._matching import match_moments
@@ -23,9 +23,6 @@ from mixda.selection._members import Fitted, Member, Sample
 from mixda.selection._pool import SMOOTHING, Fold
 from mixda.selection._thinning import thin
 from mixda.selection._views import COMMON, OWN, RANKS, TARGET, Views
-
-Codes = NDArray[np.intp]
-
 
 _MAX_COPIES = 10  # of a labeled target row among the rows of the sources
 _HALF_COPIES = 4  # labeled rows of a class, at which each counts for half as many

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.selection._estimate import LeftOut, calibrate, left_out_logs, temper
 from mixda.selection._members import Member
 from mixda.selection._pool import Fold, combine, fit_weights

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.estimators import rank_to_normal, standardization
 from mixda.rules import Affine, Chain, Clip, Interpolate, Linear, Rule
 
@@ -72,6 +72,10 @@ class Views:
         scales[domain] = standardization(domains[domain])
         ranks[domain] = rank_to_normal(domains[domain])
         return replace(self, domains=domains, scales=scales, ranks=ranks)
+
+    def scaled(self) -> list[Array]:
+        """Return the samples of each domain on its own scale."""
+        return [scale(X) for scale, X in zip(self.scales, self.domains, strict=True)]
 
 
 def make_views(sources: Sequence[Array], target: Array, seed: int) -> Views:

@@ -14,25 +14,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 
 from mixda._core.errors import MixdaError
 from mixda._core.order import canonical_order
 from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
+from mixda._core.typing import Array, Codes, Ids, Source
 from mixda._core.validation import (
-    Array,
     check_choice,
     check_n_jobs,
     check_number,
     check_positive_int,
 )
-from mixda.estimators import CanonicalOrder, GMMDaDiL, MultiSourceClassifier, standardization
-from mixda.estimators.utils import Source, is_large
-from mixda.mixture import MIN_COMPONENT_ROWS
+from mixda.estimators import CanonicalOrder, MultiSourceClassifier, standardization
+from mixda.estimators.utils import is_large
 from mixda.model import AdaptedModel, default_names
 from mixda.rules import Rule
-from mixda.selection._committee import assemble, assess, contradiction, make_pools
+from mixda.selection._committee import assemble, assess, make_pools, settle
+from mixda.selection._display import fit_display
 from mixda.selection._doubts import doubts
 from mixda.selection._labels import encode_target_labels, given_labels, most_informative
 from mixda.selection._members import (
@@ -41,7 +40,6 @@ from mixda.selection._members import (
     candidate_members,
     in_memory,
     make_members,
-    without_rare_classes,
 )
 from mixda.selection._pool import Fold
 from mixda.selection._shares import Ranges, check_shares
@@ -67,17 +65,11 @@ from mixda.selection._verdict import (
 from mixda.selection._views import TARGET, make_views
 from mixda.selection.proportions import ShiftDiagnosis, diagnose_shift
 
-Ids = NDArray[np.int64]
-Codes = NDArray[np.intp]
-
 _MAX_TRAINING_ROWS = 10_000  # of all sources together in the final fit
 _MAX_TRIAL_ROWS = 2_400  # of all sources together in a trial
 _MIN_ROWS = 50  # of each source, however many there are
 _PRIOR_LABELS = 30.0  # labeled target rows that all held-out sources count for
 _MAX_DIAGNOSED_ROWS = 500  # of each domain, to tell a shift from other class proportions
-_DISPLAY_STEPS = 10
-_MAX_DISPLAYED_ROWS = 20_000  # of each domain in the start of its mixture, if it is thinned
-_MAX_DISPLAYED_FEATURES = 200  # more are reduced for the mixtures that a report shows
 
 
 class AutoMSDA(MultiSourceClassifier):
@@ -91,16 +83,17 @@ class AutoMSDA(MultiSourceClassifier):
     .. math:: p(y \mid x) \propto \prod_e p_e(y \mid x)^{a_e}, \qquad a_e \ge 0.
 
     Each source in turn plays the target of the others, reduced to as many rows as the target has if
-    these are 50 or fewer. The weights minimize the log-loss there, shrunk toward equal weights. A self-trained LDA of the target joins them with a power that is
-    learned on held-out sources, too.
+    these are 50 or fewer. The weights minimize the log-loss there, shrunk toward equal weights. A
+    self-trained LDA of the target joins them with a power that is learned on held-out sources, too.
 
     Where the class proportions of the target clearly differ from those of the sources, own scales
     and ranks of the target are matched to them, log-odds are shifted to them, and ordinary
     classifiers get more weight, because transport would take other proportions for a shift. If you
     do not give the proportions, they are estimated on the common scale. The more their difference
     exceeds the largest error of such an estimate on a held-out source and the sampling error of as
-    many rows, the more they are believed, but only if the views then agree clearly more. With a single source nothing can be held out; all
-    members then have the same weight, and no accuracy is estimated.
+    many rows, the more they are believed, but only if the views then agree clearly more. With a
+    single source nothing can be held out; all members then have the same weight, and no accuracy is
+    estimated.
 
     Parameters
     ----------
@@ -301,12 +294,7 @@ class AutoMSDA(MultiSourceClassifier):
         if verdict.shares is not None:
             matched = replace(problem, shares=verdict.shares)
             again = ask(members, fitted, matched, labeled, taught)
-            plain = verdict.unmatched
-            against = contradiction(members, told, verdict, again)
-            if plain is not None and against:
-                verdict = replace(plain, contradiction=against)
-            else:
-                told = again
+            verdict, told = settle(members, told, verdict, again)
         committee = assemble(members, told, verdict, ranges, order.classes)
         self._pools, self.weights_ = committee.pools, committee.weights
         self.choice_, self.rule_ = verdict.choice, committee.pools[TARGET]
@@ -316,9 +304,7 @@ class AutoMSDA(MultiSourceClassifier):
             most_informative(told.logs[:, unknown], verdict.weights, scaled_target)
         ]
         held_out = [str(self.sources_[self._order[k]]) for k in folds]
-        views = problem.views
-        scaled = [scale(X) for scale, X in zip(views.scales, views.domains, strict=True)]
-        reasons = doubts(verdict, len(rows), scaled[:TARGET], problem.codes)
+        reasons = doubts(verdict, len(rows), problem.views.scaled()[:TARGET], problem.codes)
         self.trust_ = assess(committee, verdict, members, held_out, told.evidence, reasons, level)
         self.scores_ = {
             str(c["name"]): c["score"] for c in self.trust_.candidates if c["score"] is not None
@@ -423,35 +409,18 @@ class AutoMSDA(MultiSourceClassifier):
 
     def _fit_display(self, sources: list[Source], target: Array) -> None:
         """Fit the mixtures that a model keeps for its report and for outliers."""
-        original = [sources[self._order.index(k)] for k in range(len(sources))]
-        problem, _ = self._problem(original, target, np.full(0, -1), _MAX_TRIAL_ROWS)
-        X = problem.views.domains
-        encoder = None
-        if target.shape[1] > _MAX_DISPLAYED_FEATURES:
-            n_rows = sum(len(part) for part in X[:-1])
-            n_axes = min(_MAX_DISPLAYED_FEATURES, n_rows - 1)
-            encoder = PCA(n_axes, svd_solver="randomized", random_state=self._seed)
-        self.display_ = GMMDaDiL(
-            encoder=encoder,
-            scale="sources",
-            classifier="map",
-            n_iter=10,
-            min_component_rows=MIN_COMPONENT_ROWS,  # because model files hold these mixtures
+        given_order = [sources[self._order.index(k)] for k in range(len(sources))]
+        problem, _ = self._problem(given_order, target, np.full(0, -1), _MAX_TRIAL_ROWS)
+        streamed = self._large is not None and self._large.is_thinned
+        self.display_ = fit_display(
+            problem,
+            self.classes_[self._class_order],
+            self._large if streamed else None,
             checkpoint=self.checkpoint,
             random_state=self._seed,
             verbose=self.verbose,
-            preset="paper",
         )
-        if self._large is not None and self._large.is_thinned:
-            self.display_.fit(self._large.thinned(_MAX_DISPLAYED_ROWS))  # and all other rows
-            self._streamed = True
-        else:
-            codes = np.concatenate([*problem.codes, np.zeros(len(X[-1]), dtype=int)])
-            ids = np.repeat([*range(len(X) - 1), -1], [len(part) for part in X])
-            kept = np.ones(len(ids), dtype=bool)
-            kept[ids >= 0] = without_rare_classes(ids[ids >= 0], codes[ids >= 0])
-            labels = self.classes_[self._class_order[codes]]
-            self.display_.fit(np.vstack(X)[kept], labels[kept], sample_domain=ids[kept])
+        self._streamed = streamed
         self.source_mixtures_ = self.display_.source_mixtures_
         self.unlabeled_mixture_ = self.display_.unlabeled_mixture_
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array, Codes, Source
 from mixda.em import fit_labeled_mixture
 from mixda.estimators import train_rough
-from mixda.estimators.utils import Codes, Source, head_proba, pool, std_floor
+from mixda.estimators.utils import head_proba, pool, std_floor
 from mixda.mixture import Mixture, log_gaussians
 
 _SKEWED = 0.25  # total variation between the classes' shares; among balanced sources it is 0.1

@@ -16,9 +16,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import Array, check_choice, check_positive_int, check_random_state
-
-Ids = NDArray[np.int64]
+from mixda._core.typing import Array, Ids
+from mixda._core.validation import check_choice, check_positive_int, check_random_state
 
 _MASK = -1  # stands for a target label wherever an array of labels needs an entry
 _HELD_OUT = 0.2

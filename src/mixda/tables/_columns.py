@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.text import suggestion
-from mixda._core.validation import Array, check_choice
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice
 from mixda.tables._names import domain_names
 
 KINDS = ("number", "category", "ordinal")

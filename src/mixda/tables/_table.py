@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
 from mixda._core.text import did_you_mean, listed
-from mixda._core.validation import Array, check_choice, check_positive_int
+from mixda._core.typing import Array
+from mixda._core.validation import check_choice, check_positive_int
 from mixda.tables._cells import MISSING_NAMES
 from mixda.tables._columns import Columns
 from mixda.tables._file import TableFile, pyarrow

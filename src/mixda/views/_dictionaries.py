@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from mixda._core.progress import Progress
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.dictionary import Dictionary
 from mixda.mixture import Mixture
 from mixda.transport import features, squared_distances

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import Mixture
 from mixda.transport import mw2, squared_distances
 from mixda.views._planes import class_means, fix_sign

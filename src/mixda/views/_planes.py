@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 from mixda.mixture import Mixture
 
 _SHRINKAGE = 0.5  # toward the mean variance, so that a constant feature does not dominate

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 
 UNLABELED = -1
 

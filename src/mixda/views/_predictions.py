@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
-from mixda._core.validation import Array
+from mixda._core.typing import Array
 
 _ROUNDING = 1e-9  # a probability may exceed 1 by rounding
 

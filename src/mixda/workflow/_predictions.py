@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.validation import LARGEST, Array, check_choice
+from mixda._core.typing import Array
+from mixda._core.validation import LARGEST, check_choice
 from mixda.model import AdaptedModel
 from mixda.tables import PathArgument, Table, check_writable, open_table, write_table
 from mixda.workflow._prediction_folder import is_folder, predict_folder
