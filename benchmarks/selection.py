@@ -527,12 +527,19 @@ def _label_lines(part: list[dict]) -> list[str]:
     ]
 
 
+def spread(n: int, most: int | None) -> list[int]:
+    """Return at most that many of n positions, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most or n)).round().astype(int)).tolist()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/selection"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument(
-        "--skewed-seeds", type=int, help="seeds with other proportions and labels; else all"
+        "--skewed",
+        type=int,
+        help="most targets of a set, with the first seed, whose class proportions are also changed",
     )
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--sets", default=",".join(SETS))
@@ -542,13 +549,13 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     todo = []
     for seed in range(options.seeds):
-        skew = options.skewed_seeds is None or seed < options.skewed_seeds
         for name in options.sets.split(","):
             n = len(SETS[name]().domain_names)
-            most = min(n, options.targets or n)
-            for target in np.unique(np.linspace(0, n - 1, most).round().astype(int)):
+            skewed_targets = spread(n, options.skewed) if seed == 0 or not options.skewed else []
+            for target in spread(n, options.targets):
                 path = options.out / f"{name.strip('*')}-{target}-{seed}.json"
-                todo.append((path, name, int(target), seed, options.rows, skew))
+                skew = target in skewed_targets
+                todo.append((path, name, target, seed, options.rows, skew))
     open_cells = [cell for cell in todo if not cell[0].exists()]
     Parallel(n_jobs=options.jobs, verbose=5)(delayed(run_cell)(*cell) for cell in open_cells)
     cells = [json.loads(path.read_text()) for path, *_ in todo if path.exists()]
