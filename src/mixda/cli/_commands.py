@@ -1,17 +1,16 @@
-"""The commands, one function each. Modules are imported when a command needs them."""
+"""The commands from files to a report, one function each.
+
+Modules are imported when a command needs them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from mixda._core.errors import MixdaError
-from mixda._core.text import listed, split_names
-from mixda._version import __version__
-from mixda.cli import _after
+from mixda._core.text import listed, plural, split_names
 from mixda.cli._options import (
     AllowExposed,
     Bounds,
@@ -39,62 +38,10 @@ from mixda.cli._options import (
     Target,
     TargetLabels,
 )
-from mixda.cli._output import Output, show_report
+from mixda.cli._output import Output, show_model, show_report
+from mixda.cli._parse import number_or_word, pairs, settings, target_parameters
 from mixda.cli._private import private_mixtures
 from mixda.estimators import COMMANDS
-
-
-class _Commands(typer.core.TyperGroup):  # type: ignore[misc]
-    """The commands of this file, and ``bench``, which is imported on first use."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), "bench"]
-
-    def get_command(self, ctx: Any, name: str) -> Any:
-        if name != "bench":
-            return super().get_command(ctx, name)
-        from mixda.cli._bench import app
-
-        bench = typer.main.get_command(app)
-        bench.name = "bench"
-        return bench
-
-
-app = typer.Typer(
-    cls=_Commands,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def command() -> Any:
-    """Return the command line as one command object."""
-    return typer.main.get_command(app)
-
-
-def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, by default that of the process; exceptions are left to the caller."""
-    return int(command().main(arguments, prog_name="mixda", standalone_mode=False) or 0)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"mixda {__version__}")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    """Classify unlabeled data with the help of labeled data from elsewhere.
-
-    Labeled sources and an unlabeled target are summarized as Gaussian mixtures, and optimal
-    transport carries the labels over.
-    """
 
 
 def fit(
@@ -157,7 +104,7 @@ def fit(
             data,
             label,
             domain,
-            components=_number_or_word(components),
+            components=number_or_word(components),
             columns=split_names(columns),
             drop=split_names(drop) or (),
             missing=missing,
@@ -267,7 +214,6 @@ def adapt(
     dadil, wbt and otda.
     """
     from mixda._core.resume import cache_until_done
-    from mixda._core.text import plural
     from mixda.tables import ordinal_levels
     from mixda.workflow import adapt_files, describe_model, output_paths
 
@@ -284,18 +230,18 @@ def adapt(
                 method=method,
                 encoder=None if encoder == "none" else encoder,
                 scale=None if scale == "none" else scale,
-                components=_number_or_word(components),
-                target_components=_number_or_word(target_components),
+                components=number_or_word(components),
+                target_components=number_or_word(target_components),
                 columns=split_names(columns),
                 drop=split_names(drop) or (),
                 missing=missing,
                 min_component_rows=min_rows_per_component,
                 allow_exposed_rows=allow_exposed_rows,
                 ordinal=ordinal_levels(ordinal or ()),
-                rename_labels=_pairs(rename_label, "--rename-label"),
+                rename_labels=pairs(rename_label, "--rename-label"),
                 target_labels=target_labels,
                 force=force,
-                options={**_settings(options or []), **_known_about_target(target_shares)},
+                options={**settings(options or []), **target_parameters(target_shares)},
                 seed=seed,
                 max_rows=max_rows,
                 n_jobs=n_jobs,
@@ -309,17 +255,7 @@ def adapt(
             typer.echo(f"interrupted; run the same command to resume from {checkpoint}", err=True)
         raise
     summary = describe_model(model)
-    domains = summary["domains"]
-    features = plural(len(summary["features"]), "feature")
-    title = f"{model.method}: {len(model.classes)} classes, {features}"
-    cells = [list(domain.values()) for domain in domains]
-    below = f"features: {listed(model.feature_names)}"
-    left_out = summary["left out"]
-    if left_out:
-        below += f"\nleft out: {listed([f'{n} ({why})' for n, why in left_out.items()])}"
-    if summary["space"]:
-        below += f"\nadapted in: {summary['space']}"
-    out.table(title, list(domains[0]), cells, words=2, below=below)
+    show_model(out, model, summary)
     out.say(summary["sampling"])
     if method == "auto" and model.method != "AutoMSDA":
         out.say(
@@ -369,7 +305,7 @@ def check(
         columns=split_names(columns),
         drop=split_names(drop) or (),
         ordinal=ordinal_levels(ordinal or ()),
-        rename_labels=_pairs(rename_label, "--rename-label"),
+        rename_labels=pairs(rename_label, "--rename-label"),
     )
     show_report(out, report)
     if output is not None:
@@ -422,7 +358,6 @@ def predict(
     may be larger than memory. An interrupted prediction into a folder resumes if the same command
     is run again; --n-jobs and --scheduler need a folder.
     """
-    from mixda._core.text import plural
     from mixda.model import AdaptedModel
     from mixda.workflow import describe_trust, predict_file
 
@@ -510,108 +445,3 @@ def info(
     for finding in read_findings(contents.get("checks")):
         out.say(f"{finding.severity}: {finding}.")
     out.result(contents)
-
-
-def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Output folder.")] = Path(
-        "mixda-demo"
-    ),
-    seed: Seed = 0,
-) -> None:
-    """Run fit, adapt, predict and report on built-in data: three scanners teach a fourth."""
-    from mixda.cli._demo import run_demo
-
-    run_demo(out, seed, run_command)
-
-
-def _number_or_word(value: str | None) -> int | str | None:
-    return int(value) if value is not None and value.lstrip("-").isdigit() else value
-
-
-def _pairs(values: list[str] | None, option: str, form: str = "OLD=NEW") -> dict[str, str]:
-    """Return ``old=new`` pairs as a dict."""
-    pairs = [value.rpartition("=") for value in values or ()]
-    for (old, sign, new), value in zip(pairs, values or (), strict=True):
-        if not (old.strip() and sign and new.strip()):
-            raise MixdaError(f"{option} {value!r} must be {form}.")
-    names = [old.strip().strip("'") for old, _, _ in pairs]
-    twice = [name for k, name in enumerate(names) if name in names[:k]]
-    if twice:
-        raise MixdaError(f"{option} names {twice[0]!r} twice; give it once.")
-    return dict(zip(names, (new.strip().strip("'") for *_, new in pairs), strict=True))
-
-
-def _known_about_target(shares: list[str] | None) -> dict[str, Any]:
-    """Return the parameters of the estimator that tell what the user knows about the target."""
-    if not shares:
-        return {}
-    known: dict[str, float | list[float]] = {}
-    for name, text in _pairs(shares, "--target-shares", "CLASS=SHARE").items():
-        try:
-            bounds = [float(part) for part in text.split("..")]
-        except ValueError:
-            bounds = []
-        if len(bounds) not in (1, 2) or not all(0.0 <= bound <= 1.0 for bound in bounds):
-            raise MixdaError(
-                f"--target-shares {name}={text} must be a share such as 0.95, or a range such as "
-                "0.9..1."
-            )
-        known[name] = bounds[0] if len(bounds) == 1 else bounds
-    return {"target_shares": known}
-
-
-def _settings(values: list[str]) -> dict[str, Any]:
-    """Return ``name=value`` pairs as a dict; a value is JSON if it can be read as such."""
-    import json
-
-    settings: dict[str, Any] = {}
-    for value in values:
-        name, sign, text = value.partition("=")
-        if not sign:
-            raise MixdaError(f"--set {value!r} must be parameter=value, such as n_atoms=4.")
-        try:
-            settings[name.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            settings[name.strip()] = text
-    return settings
-
-
-_EXAMPLES: dict[Any, tuple[str, ...]] = {
-    fit: (
-        "mixda fit 'runs/*.csv' --label state -o lab.gmm",
-        "mixda fit all.parquet --label state --domain site -o '{domain}.gmm'",
-    ),
-    adapt: (
-        "mixda adapt lab.csv north.gmm south.csv --target plant.csv --label state -o plant.mixda",
-        "mixda adapt all.csv --domain site --target plant --label state -o plant.mixda",
-    ),
-    check: ("mixda check a.csv b.csv --target plant.csv --label state",),
-    _after.label: (
-        "mixda label plant.mixda plant.csv -n 20 -o to_label.csv",
-        "mixda adapt a.csv b.csv --target plant.csv --label state --target-labels to_label.csv "
-        "-o plant.mixda",
-    ),
-    predict: ("mixda predict plant.mixda 'new/*.parquet' --keep serial -o predictions.csv",),
-    report: ("mixda report plant.mixda --data plant.csv -o report.html",),
-    _after.explain: (
-        "mixda explain plant.mixda",
-        "mixda explain plant.mixda plant.csv --row 17",
-    ),
-    _after.monitor: ("mixda monitor plant.mixda 'august/*.csv' || echo 'look at plant'",),
-    _after.update: ("mixda update plant.mixda 'august/*.csv' -o plant-august.mixda",),
-    info: ("mixda info plant.mixda",),
-    demo: ("mixda demo --out demo",),
-}
-
-for _function, _lines in _EXAMPLES.items():
-    app.command(epilog="\n\n".join(["Example:", *_lines]))(_function)
-app.callback(
-    epilog="\n\n".join(
-        [
-            "Example, three labeled files teach a fourth:",
-            "mixda adapt a.csv b.csv c.csv --target plant.csv --label state -o plant.mixda",
-            "mixda predict plant.mixda plant.csv -o predictions.csv",
-            "mixda report plant.mixda --data plant.csv -o report.html",
-        ]
-    )
-)(_root)

@@ -47,7 +47,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     2
     """
     try:
-        from mixda.cli._commands import run_command
+        from mixda.cli._app import run_command
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise

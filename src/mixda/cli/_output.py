@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,7 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mixda._core.progress import LineClock
-from mixda._core.text import printable
+from mixda._core.text import listed, plural, printable
+
+if TYPE_CHECKING:
+    from mixda.checks import CheckReport
+    from mixda.model import AdaptedModel
 
 
 class Output:
@@ -105,7 +109,7 @@ class Output:
             bar.stop()
 
 
-def show_report(out: Output, report: Any) -> None:
+def show_report(out: Output, report: CheckReport) -> None:
     """Print a `mixda.checks.CheckReport` as tables."""
     domains = [(d["domain"], d["role"], _counts(d["classes"]), d["rows"]) for d in report.domains]
     out.table("domains", ["domain", "role", "classes", "rows"], domains, words=3)
@@ -125,6 +129,21 @@ def show_report(out: Output, report: Any) -> None:
         out.say("nothing was found that could do harm.")
     for finding in report.findings:
         out.say(f"{finding.severity}: {finding}.")
+
+
+def show_model(out: Output, model: AdaptedModel, summary: dict[str, Any]) -> None:
+    """Print the domains, the features and the space of a model; see `describe_model`."""
+    domains = summary["domains"]
+    features = plural(len(summary["features"]), "feature")
+    title = f"{model.method}: {len(model.classes)} classes, {features}"
+    cells = [list(domain.values()) for domain in domains]
+    below = f"features: {listed(model.feature_names)}"
+    left_out = summary["left out"]
+    if left_out:
+        below += f"\nleft out: {listed([f'{n} ({why})' for n, why in left_out.items()])}"
+    if summary["space"]:
+        below += f"\nadapted in: {summary['space']}"
+    out.table(title, list(domains[0]), cells, words=2, below=below)
 
 
 def _counts(classes: dict[str, int] | None) -> str:
