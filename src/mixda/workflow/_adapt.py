@@ -17,7 +17,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import check_choice, check_positive_int, check_random_state
 from mixda.chunks import Domains, RowSource, from_arrays, running_on
 from mixda.em import refine_mixture
-from mixda.estimators import COMMANDS
+from mixda.estimators import COMMANDS, MultiSourceClassifier
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.model import AdaptedModel
 from mixda.tables import PathArgument, Samples, one_kind_of_classes
@@ -210,7 +210,7 @@ def _with_facts_of_files(
     return replace(model, columns=None if numeric else inputs.encoding)
 
 
-def _use_target_labels(estimator: Any, method: str, inputs: Inputs) -> None:
+def _use_target_labels(estimator: MultiSourceClassifier, method: str, inputs: Inputs) -> None:
     if "target_labels" not in estimator.get_params(deep=False):
         raise MixdaError(
             f"target_labels (--target-labels): method {method!r} does not learn from labels of the "
@@ -224,7 +224,7 @@ def _use_target_labels(estimator: Any, method: str, inputs: Inputs) -> None:
         )
 
 
-def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
+def _fit(estimator: MultiSourceClassifier, inputs: Inputs) -> tuple[str, ...]:
     """Fit the estimator to samples; return the feature names."""
     domains = [*inputs.sources.values(), inputs.target]
     samples = [domain for domain in domains if isinstance(domain, Samples)]
@@ -257,7 +257,7 @@ def _domains(
     return Domains(rows, max_rows, n_jobs, client, verbose)
 
 
-def _fit_large(estimator: Any, data: Domains) -> tuple[str, ...] | None:
+def _fit_large(estimator: MultiSourceClassifier, data: Domains) -> tuple[str, ...] | None:
     """Fit the estimator to data of any size; return the feature names."""
     _note_left_out(data)
     estimator.fit(data)
