@@ -38,7 +38,7 @@ from mixda.cli._options import (
     Target,
     TargetLabels,
 )
-from mixda.cli._output import Output, show_model, show_report
+from mixda.cli._output import Output, show_mixtures, show_model, show_report
 from mixda.cli._parse import number_or_word, pairs, settings, target_parameters
 from mixda.cli._private import private_mixtures
 from mixda.estimators import COMMANDS
@@ -121,21 +121,7 @@ def fit(
     paths = output_paths(output, [""] if alone else list(mixtures))
     for mixture, path in zip(mixtures.values(), paths, strict=True):
         mixture.save(path, allow_exposed_rows=True)  # `fit_files` has checked it
-    rows = [
-        {
-            "file": str(path),
-            "domain": name,
-            "rows": mixture.info["n_samples"],
-            "features": mixture.n_features,
-            "classes": 0 if mixture.classes is None else len(mixture.classes),
-            "components": mixture.n_components,
-        }
-        for (name, mixture), path in zip(mixtures.items(), paths, strict=True)
-    ]
-    names = list(next(iter(mixtures.values())).feature_names or ())
-    cells = [list(row.values()) for row in rows]
-    out.table("written", list(rows[0]), cells, words=2, below=f"features: {listed(names)}")
-    out.result({"written": rows, "features": names})
+    show_mixtures(out, mixtures, paths)
 
 
 def adapt(
@@ -210,7 +196,8 @@ def adapt(
 
     Each source file is a domain, named after the file. With --domain, each value of that column is
     a domain. The label column of the target is never read, unless --target-labels names it. The
-    methods that accept .gmm files are dadil, wbt and otda.
+    methods that accept .gmm files are
+    dadil, wbt and otda.
     """
     from mixda._core.resume import cache_until_done
     from mixda.tables import ordinal_levels

@@ -6,8 +6,9 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -21,6 +22,7 @@ from mixda._core.text import listed, plural, printable
 
 if TYPE_CHECKING:
     from mixda.checks import CheckReport
+    from mixda.mixture import Mixture
     from mixda.model import AdaptedModel
 
 
@@ -129,6 +131,25 @@ def show_report(out: Output, report: CheckReport) -> None:
         out.say("nothing was found that could do harm.")
     for finding in report.findings:
         out.say(f"{finding.severity}: {finding}.")
+
+
+def show_mixtures(out: Output, mixtures: Mapping[str, Mixture], paths: Sequence[Path]) -> None:
+    """Print what the files of the mixtures of domains hold."""
+    rows = [
+        {
+            "file": str(path),
+            "domain": name,
+            "rows": mixture.info["n_samples"],
+            "features": mixture.n_features,
+            "classes": 0 if mixture.classes is None else len(mixture.classes),
+            "components": mixture.n_components,
+        }
+        for (name, mixture), path in zip(mixtures.items(), paths, strict=True)
+    ]
+    names = list(next(iter(mixtures.values())).feature_names or ())
+    cells = [list(row.values()) for row in rows]
+    out.table("written", list(rows[0]), cells, words=2, below=f"features: {listed(names)}")
+    out.result({"written": rows, "features": names})
 
 
 def show_model(out: Output, model: AdaptedModel, summary: dict[str, Any]) -> None:

@@ -55,17 +55,17 @@ class DeepClassifier(PortableModules, MultiSourceClassifier):
     (class probabilities of a batch of inputs).
     """
 
-    epochs: Any
-    steps_per_epoch: Any
-    batch_size: Any
-    learning_rate: Any
-    weight_decay: Any
-    pretrain_epochs: Any
-    pretrain_learning_rate: Any
-    backbone: Any
-    input_shape: Any
-    device: Any
-    verbose: Any
+    epochs: int
+    steps_per_epoch: int | None
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    pretrain_epochs: int
+    pretrain_learning_rate: float
+    backbone: nn.Module | None
+    input_shape: tuple[int, ...] | None
+    device: str
+    verbose: bool
 
     def _fit_domains(
         self, sources: list[Source], target: Array | None, rng: np.random.Generator
@@ -123,9 +123,10 @@ class DeepClassifier(PortableModules, MultiSourceClassifier):
     ) -> nn.Module:
         raise NotImplementedError
 
-    def _n_steps(self, sizes: Sequence[int]) -> int:
+    def _n_steps(self, sources: Sequence[LabeledTensors], target: Tensor) -> int:
         """Return the number of steps per epoch, by default one pass over the largest domain."""
-        return int(self.steps_per_epoch or math.ceil(max(sizes) / self.batch_size))
+        largest = max(len(x) for x in (*(x for x, _ in sources), target))
+        return self.steps_per_epoch or math.ceil(largest / self.batch_size)
 
     def _finished(self, network: nn.Module) -> nn.Module:
         """Freeze for prediction, in float64 for small networks so that batches do not matter."""
@@ -182,6 +183,19 @@ class Batches:
         """Return the next batch."""
         rows = self.draw_rows()
         return tuple(tensor[rows.to(tensor.device)] for tensor in self._tensors)
+
+
+class DomainBatches:
+    """Batches of all sources and of the target."""
+
+    def __init__(self, sources: Sequence[LabeledTensors], target: Tensor, batch_size: int) -> None:
+        self.sources = [Batches(x, codes, batch_size=batch_size) for x, codes in sources]
+        self.target = Batches(target, batch_size=batch_size)
+
+    def draw(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the inputs of the next batches, target last, and the codes of the sources."""
+        drawn = [batches.draw() for batches in self.sources]
+        return [x for x, _ in drawn] + list(self.target.draw()), [codes for _, codes in drawn]
 
 
 def feature_encoder(n_features: int) -> nn.Module:

@@ -182,7 +182,7 @@ class CoMDA(DeepClassifier):
         ]
         batches = [Batches(x, codes, batch_size=self.batch_size) for x, codes in sources]
         unlabeled = [Batches(target, batch_size=self.batch_size) for _ in pair.networks]
-        n_steps = self._n_steps([len(x) for x, _ in sources] + [len(target)])
+        n_steps = self._n_steps(sources, target)
         Z = torch.zeros(len(sources), len(target), len(self.classes_), device=target.device)
         for epoch in range(self.epochs):
             cosine_rate(sgd, self.learning_rate, epoch, self.epochs)

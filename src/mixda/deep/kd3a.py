@@ -16,6 +16,7 @@ from mixda._core.validation import check_choice, check_number
 from mixda.deep._training import (
     Batches,
     DeepClassifier,
+    DomainBatches,
     LabeledTensors,
     Network,
     Report,
@@ -184,19 +185,18 @@ class KD3A(DeepClassifier):
         optimizers = [
             momentum_sgd(each, self.learning_rate, self.weight_decay) for each in networks
         ]
-        batches = [Batches(x, codes, batch_size=self.batch_size) for x, codes in sources]
-        unlabeled = Batches(target, batch_size=self.batch_size)
-        n_steps = self._n_steps([len(x) for x, _ in sources] + [len(target)])
+        batches = DomainBatches(sources, target, self.batch_size)
+        n_steps = self._n_steps(sources, target)
         weights: Array | None = None
         for epoch in range(self.epochs):
             cosine_rate(optimizers, self.learning_rate, epoch, self.epochs)
-            for k, labeled in enumerate(batches):
+            for k, labeled in enumerate(batches.sources):
                 cross_entropy_steps(networks[k], labeled, optimizers[k], n_steps)
             gate = self.gate[0] + (self.gate[1] - self.gate[0]) * epoch / self.epochs
             votes = torch.stack([proba_of(source, target) for source in networks[:-1]])
             consensus, certainty = knowledge_vote(votes, gate, self.consensus)
             loss = distill_steps(
-                networks[-1], target, consensus, certainty, unlabeled, optimizers[-1], n_steps
+                networks[-1], target, consensus, certainty, batches.target, optimizers[-1], n_steps
             )
             fresh = domain_weights(votes, gate)
             weights = (

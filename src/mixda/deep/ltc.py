@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy, mse_loss
 from mixda._core.errors import MixdaError
 from mixda._core.validation import check_number
 from mixda.deep._training import (
-    Batches,
     DeepClassifier,
+    DomainBatches,
     LabeledTensors,
     Network,
     Report,
@@ -184,19 +184,15 @@ class LtCMSDA(DeepClassifier):
         optimizer = torch.optim.Adam(
             model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
-        batches = [Batches(x, codes, batch_size=self.batch_size) for x, codes in sources]
-        unlabeled = Batches(target, batch_size=self.batch_size)
-        n_steps = self._n_steps([len(x) for x, _ in sources] + [len(target)])
+        batches = DomainBatches(sources, target, self.batch_size)
+        n_steps = self._n_steps(sources, target)
         for epoch in range(self.epochs):
             model.set_sigma(self.sigma)
             model.train()
+            warming = epoch < min(self.warmup_epochs, self.epochs // 2)
             total = 0.0
             for _ in range(n_steps):
-                drawn = [batch.draw() for batch in batches]
-                inputs = [x for x, _ in drawn] + list(unlabeled.draw())
-                warming = epoch < min(self.warmup_epochs, self.epochs // 2)
-                loss = self._loss(model, inputs, [codes for _, codes in drawn], warming)
-                total += descend(loss, optimizer)
+                total += descend(self._loss(model, *batches.draw(), warming), optimizer)
             report(total / n_steps)
         return model
 

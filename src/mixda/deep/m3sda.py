@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
 
 from mixda._core.validation import check_choice, check_number, check_positive_int
 from mixda.deep._training import (
-    Batches,
     DeepClassifier,
+    DomainBatches,
     LabeledTensors,
     Network,
     Report,
@@ -166,23 +167,25 @@ class M3SDA(DeepClassifier):
             )
             for part in (model.encoder, model.heads)
         )
-        batches = [Batches(x, codes, batch_size=self.batch_size) for x, codes in sources]
-        unlabeled = Batches(target, batch_size=self.batch_size)
-        n_steps = self._n_steps([len(x) for x, _ in sources] + [len(target)])
+        batches = DomainBatches(sources, target, self.batch_size)
+        n_steps = self._n_steps(sources, target)
         for _ in range(self.epochs):
             model.train()
             total = 0.0
             for _ in range(n_steps):
-                drawn = [batch.draw() for batch in batches]
-                inputs = [x for x, _ in drawn] + list(unlabeled.draw())
-                labels = [codes for _, codes in drawn]
-                total += self._step(model, inputs, labels, G, C)
+                total += self._step(model, *batches.draw(), G, C)
             report(total / n_steps)
         return model
 
     def _step(
-        self, model: HeadVote, inputs: list[Tensor], labels: list[Tensor], G: Any, C: Any
+        self,
+        model: HeadVote,
+        inputs: list[Tensor],
+        labels: list[Tensor],
+        G: Optimizer,
+        C: Optimizer,
     ) -> float:
+        """Take the steps of a batch with the optimizers of the encoder and of the heads."""
         features = encode_together(model.encoder, inputs)
         loss = model.cross_entropy(features, labels)
         loss = loss + self.moment_weight * moment_distance(features, self.n_moments)

@@ -92,7 +92,7 @@ class MultiSourceClassifier(ToModelMixin, ClassifierMixin, BaseEstimator):  # ty
     _sorts_rows = False  # whether `fit` sorts rows by value, so that their order does not matter
 
     encoder: Any
-    scale: Any
+    scale: str | None
     random_state: Any
     _seed: int
     _weights: list[Array] | None  # of each source, then of the target, during a fit with weights

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mixda._core.errors import MixdaError
-from mixda._core.typing import Array, Codes, Ids, Source
+from mixda._core.typing import Array, Codes, Ids, PathArgument, Source
 from mixda._core.validation import (
     check_choice,
     check_positive_int,
@@ -78,17 +78,17 @@ class MixtureClassifier(MultiSourceClassifier):
 
     _sorts_rows = True
 
-    preset: Any
-    n_components: Any
-    target_components: Any
-    class_prior: Any
-    min_std: Any
-    n_init: Any
-    min_component_rows: Any
+    preset: str
+    n_components: int | str
+    target_components: int | str | None
+    class_prior: str
+    min_std: ArrayLike
+    n_init: int | str
+    min_component_rows: int | str
     classifier: Any
-    n_samples: Any
-    checkpoint: Any
-    verbose: Any
+    n_samples: int | None
+    checkpoint: PathArgument | None
+    verbose: bool
 
     def fit(  # type: ignore[override]
         self: Self, X: Any, y: Any = None, sample_domain: Any = None, sample_weight: Any = None

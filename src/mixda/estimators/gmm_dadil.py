@@ -10,8 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
+from mixda._core.typing import PathArgument
 from mixda._core.validation import (
     check_number,
     check_positive_int,
@@ -108,14 +110,14 @@ class GMMDaDiL(MixtureClassifier):
 
     def __init__(
         self,
-        n_components: Any = 3,
-        target_components: Any = None,
+        n_components: int | str = 3,
+        target_components: int | str | None = None,
         class_prior: str = "auto",
-        min_std: Any = "auto",
+        min_std: ArrayLike = "auto",
         n_init: int | str = "auto",
         n_atoms: int = 3,
         atom_components: int | None = None,
-        beta: Any = "auto",
+        beta: float | str = "auto",
         optimizer: str = "block",
         learning_rate: float = 0.1,
         damping: float = 0.1,
@@ -128,7 +130,7 @@ class GMMDaDiL(MixtureClassifier):
         precision: str = "auto",
         reg: float = 0.0,
         reg_m: float | None = None,
-        callback: Any = None,
+        callback: Callable[[Dictionary], Any] | None = None,
         forgetting: float = 0.05,
         max_target_components: int | None = None,
         online_iter: int = 10,
@@ -136,7 +138,7 @@ class GMMDaDiL(MixtureClassifier):
         scale: str | None = "auto",
         classifier: Any = "auto",
         n_samples: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: PathArgument | None = None,
         random_state: Any = None,
         verbose: bool = False,
         min_component_rows: int | str = "auto",
@@ -282,9 +284,8 @@ class GMMDaDiL(MixtureClassifier):
         init = self.init if start is None else start
         if isinstance(init, Dictionary) and order.fits(init, classes):
             init = order.sorted_dictionary(init)
-        callback = self.callback
-        if callback is not None:
-            callback = lambda now: self.callback(order.restored(now, classes))  # noqa: E731
+        given = self.callback
+        callback = None if given is None else lambda now: given(order.restored(now, classes))
         checkpoint = None
         if self.checkpoint is not None and start is None:
             settings = self._settings()["parameters"], self._seed

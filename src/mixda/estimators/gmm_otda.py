@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mixda._core.errors import MixdaError
-from mixda._core.typing import Array, Source
+from mixda._core.typing import Array, PathArgument, Source
 from mixda._core.validation import check_choice
 from mixda.empirical import send_samples
 from mixda.estimators._canonical import CanonicalOrder
@@ -63,17 +64,17 @@ class GMMOTDA(MixtureClassifier):
     def __init__(
         self,
         route: str = "labels",
-        n_components: Any = 3,
-        target_components: Any = None,
+        n_components: int | str = 3,
+        target_components: int | str | None = None,
         class_prior: str = "auto",
-        min_std: Any = "auto",
+        min_std: ArrayLike = "auto",
         n_init: int | str = "auto",
         reg: float = 0.0,
         encoder: Any = "auto",
         scale: str | None = "auto",
         classifier: Any = "auto",
         n_samples: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: PathArgument | None = None,
         random_state: Any = None,
         verbose: bool = False,
         min_component_rows: int | str = "auto",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mixda._core.typing import PathArgument
 from mixda._core.validation import check_simplex, is_word
 from mixda.barycenters import barycenter
 from mixda.estimators._canonical import CanonicalOrder
@@ -134,21 +135,21 @@ class GMMWBT(MixtureClassifier):
 
     def __init__(
         self,
-        n_components: Any = 3,
-        target_components: Any = None,
+        n_components: int | str = 3,
+        target_components: int | str | None = None,
         class_prior: str = "auto",
-        min_std: Any = "auto",
+        min_std: ArrayLike = "auto",
         n_init: int | str = "auto",
         source_weights: ArrayLike | None = None,
-        beta: Any = "auto",
-        component_weights: Any = "auto",
+        beta: float | str = "auto",
+        component_weights: ArrayLike = "auto",
         reg: float = 0.0,
         reg_m: float | None = None,
         encoder: Any = "auto",
         scale: str | None = "auto",
         classifier: Any = "auto",
         n_samples: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: PathArgument | None = None,
         random_state: Any = None,
         verbose: bool = False,
         min_component_rows: int | str = "auto",

@@ -14,6 +14,8 @@ from mixda.mixture import Mixture, log_gaussians, normalize_log_rows
 from mixda.model._linear import as_linear, decode
 from mixda.rules import Affine, Chain, Pool, Posterior, Product, Rule, smooth_logs
 
+Moments = tuple[Array, Array]  # mean and standard deviation of each feature
+
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _MIN_PROBA = 1e-12  # whose logarithm is taken
 _MIN_LABEL = 1e-9  # shares of classes in a component below it are rounding errors
@@ -368,12 +370,12 @@ def mean_shifts(model: Any, n_features: int | None) -> tuple[Shift, ...]:
     return tuple(shifts)
 
 
-def _class_moments(model: Any) -> list[tuple[str | None, Any, Any]]:
+def _class_moments(model: Any) -> list[tuple[str | None, Moments, Moments]]:
     """Return moments of the sources and of the target, for each class that both have."""
     sources = [domain.mixture for domain in model.sources]
     if model.labeled_target is None:
         return [(None, _mean_moments(sources), model.target.mixture.moments())]
-    moments: list[tuple[str | None, Any, Any]] = []
+    moments: list[tuple[str | None, Moments, Moments]] = []
     for name in model.classes:
         own = [part for part in (_class_part(p, name) for p in sources) if part is not None]
         target = _class_part(model.labeled_target, name)
@@ -391,6 +393,6 @@ def _class_part(mixture: Mixture, name: Any) -> Mixture | None:
     return Mixture(weights / weights.sum(), mixture.means, mixture.stds)
 
 
-def _mean_moments(mixtures: list[Mixture]) -> tuple[Array, Array]:
+def _mean_moments(mixtures: list[Mixture]) -> Moments:
     moments = [mixture.moments() for mixture in mixtures]
     return np.mean([m for m, _ in moments], axis=0), np.mean([s for _, s in moments], axis=0)

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
 from mixda._core.resume import ResumeFile, open_cache_folder
-from mixda._core.typing import Array, Codes
+from mixda._core.typing import Array, Codes, PathArgument
 from mixda._version import __version__
 from mixda.rules import Affine, Chain, Rule, smooth_logs
 from mixda.selection._matching import match_moments
@@ -116,7 +115,11 @@ class Problem:
 
 
 def fit_members(
-    members: Sequence[Member], problem: Problem, domain: int, sources: Sequence[int], n_jobs: Any
+    members: Sequence[Member],
+    problem: Problem,
+    domain: int,
+    sources: Sequence[int],
+    n_jobs: int | None,
 ) -> list[Fitted | None]:
     """Fit all members to a domain from some sources; None where one cannot be fitted."""
     jobs = (delayed(_fit)(member, problem, domain, sources) for member in members)
@@ -132,7 +135,7 @@ def _fit_and_ask(
     domain: int,
     sources: Sequence[int],
     X: Array,
-    n_jobs: Any,
+    n_jobs: int | None,
 ) -> list[Fitted | None]:
     """Fit all members to a domain, and return what they say about other rows of it."""
     fitted = fit_members(members, problem, domain, sources, n_jobs)
@@ -215,7 +218,7 @@ Taught = list[tuple[NDArray[np.bool_], list[Fitted | None]]]
 
 
 def teach_parts(
-    members: Sequence[Member], problem: Problem, labeled: Labeled, n_jobs: Any
+    members: Sequence[Member], problem: Problem, labeled: Labeled, n_jobs: int | None
 ) -> Taught:
     """Fit the ordinary members to parts of the labeled target rows.
 
@@ -328,8 +331,8 @@ def run_trials(
     *,
     max_folds: int,
     budget: float,
-    checkpoint: Any,
-    n_jobs: Any,
+    checkpoint: PathArgument | None,
+    n_jobs: int | None,
     verbose: bool,
 ) -> dict[int, Fold]:
     """Return the answers of all members on each held-out source.
@@ -367,8 +370,8 @@ def _trial(
     k: int,
     others: list[int],
     n_seen: int | None,
-    checkpoint: Any,
-    n_jobs: Any,
+    checkpoint: PathArgument | None,
+    n_jobs: int | None,
 ) -> Array:
     """Fit the members without a source, or read their answers from an earlier run."""
 

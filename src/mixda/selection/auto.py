@@ -19,7 +19,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.order import canonical_order
 from mixda._core.parallel import one_thread
 from mixda._core.progress import Progress
-from mixda._core.typing import Array, Codes, Ids, Source
+from mixda._core.typing import Array, Codes, Ids, PathArgument, Source
 from mixda._core.validation import (
     check_choice,
     check_n_jobs,
@@ -172,7 +172,7 @@ class AutoMSDA(MultiSourceClassifier):
         budget: float | None = None,
         level: float = 0.8,
         n_jobs: int | None = None,
-        checkpoint: Any = None,
+        checkpoint: PathArgument | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:

@@ -298,51 +298,29 @@ class Table:
             self.check_encoding(encoding)
         names, text = encoding.names, encoding.text_names
         extra = [name for name in (label, domain) if name is not None]
-        matrices: list[Array] = []
-        columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extra}
-        row_numbers: list[NDArray[np.intp]] = []
-        n_read, dropped = 0, dict.fromkeys(map(str, self.files), 0)
-        n_usable, n_kept, step = 0, 0, 1
+        kept, dropped = _KeptRows(extra, max_rows), dict.fromkeys(map(str, self.files), 0)
         requested = list(dict.fromkeys([*names, *extra]))
         for batch in self.batches(requested, rows, as_written=[*extra, *text]):
             X, values = batch.encoded(encoding), {name: batch.values(name) for name in extra}
             wanted = np.ones(len(X), dtype=bool)
             if domain is not None and domains is not None:
                 wanted = np.isin(domain_names(values[domain]), list(domains))
-            unusable = np.isinf(X) if missing == "mixture" else ~np.isfinite(X)
-            incomplete = wanted & unusable.any(axis=1)
-            if incomplete.any() and missing == "mixture":
-                _raise_for_missing(batch, int(incomplete.argmax()), encoding, np.isinf(X), {})
-            for name in extra:
-                incomplete |= wanted & _is_missing(values[name])
-            if incomplete.any() and missing == "error":
-                _raise_for_missing(batch, int(incomplete.argmax()), encoding, unusable, values)
+            incomplete = _incomplete_rows(batch, X, values, wanted, encoding, missing)
             dropped[str(batch.file)] += int(incomplete.sum())
-            used = np.flatnonzero(wanted & ~incomplete)
-            kept = used[-n_usable % step :: step]
-            row_numbers.append(n_read + 1 + kept)
-            n_read, n_usable, n_kept = n_read + len(X), n_usable + len(used), n_kept + len(kept)
-            matrices.append(X if len(kept) == len(X) else X[kept])
-            for name in extra:
-                columns[name].append(values[name][kept])
-            while max_rows is not None and n_kept > max_rows:
-                held: tuple[list[Any], ...] = (matrices, row_numbers, *columns.values())
-                for parts in held:
-                    parts[:] = [np.concatenate(parts)[::2].copy()]
-                n_kept, step = len(row_numbers[0]), 2 * step
-        if not sum(len(X) for X in matrices):
+            kept.add(X, values, np.flatnonzero(wanted & ~incomplete))
+        if not kept.n_kept:
             raise MixdaError(
                 f"{self.files[0]}: no row has values in all required columns; fill them in, or "
                 "leave out the columns that are mostly empty."
             )
         return Samples(
-            np.concatenate(matrices),
-            None if label is None else class_names(np.concatenate(columns[label])),
-            None if domain is None else domain_names(np.concatenate(columns[domain])),
+            np.concatenate(kept.matrices),
+            None if label is None else class_names(np.concatenate(kept.columns[label])),
+            None if domain is None else domain_names(np.concatenate(kept.columns[domain])),
             encoding.feature_names,
-            np.concatenate(row_numbers),
+            np.concatenate(kept.row_numbers),
             {file: n for file, n in dropped.items() if n},
-            n_usable if step > 1 else None,
+            kept.n_usable if kept.step > 1 else None,
         )
 
     def distinct(self, column: str) -> list[str]:
@@ -370,6 +348,53 @@ class Table:
                     f"{file.path}: column {name!r} is not made of numbers{file.evidence(name)}; "
                     "correct it, encode it as numbers, or leave it out."
                 )
+
+
+class _KeptRows:
+    """The rows that are kept while a table is read: all usable ones, or every k-th of them."""
+
+    def __init__(self, names: Sequence[str], max_rows: int | None) -> None:
+        self.matrices: list[Array] = []
+        self.columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+        self.row_numbers: list[NDArray[np.intp]] = []
+        self.n_usable, self.n_kept, self.step = 0, 0, 1
+        self._max_rows, self._n_read = max_rows, 0
+
+    def add(self, X: Array, values: Mapping[str, NDArray[Any]], usable: NDArray[np.intp]) -> None:
+        """Add the usable rows of a batch; if they are too many, keep every second one of all."""
+        kept = usable[-self.n_usable % self.step :: self.step]
+        self.row_numbers.append(self._n_read + 1 + kept)
+        self._n_read += len(X)
+        self.n_usable += len(usable)
+        self.n_kept += len(kept)
+        self.matrices.append(X if len(kept) == len(X) else X[kept])
+        for name, parts in self.columns.items():
+            parts.append(values[name][kept])
+        while self._max_rows is not None and self.n_kept > self._max_rows:
+            held: tuple[list[Any], ...] = (self.matrices, self.row_numbers, *self.columns.values())
+            for parts in held:
+                parts[:] = [np.concatenate(parts)[::2].copy()]
+            self.n_kept, self.step = len(self.row_numbers[0]), 2 * self.step
+
+
+def _incomplete_rows(
+    batch: Batch,
+    X: Array,
+    values: Mapping[str, NDArray[Any]],
+    wanted: NDArray[np.bool_],
+    encoding: Columns,
+    missing: str,
+) -> NDArray[np.bool_]:
+    """Return which of the wanted rows lack a value; raise an error if `missing` asks for it."""
+    unusable = np.isinf(X) if missing == "mixture" else ~np.isfinite(X)
+    incomplete = wanted & unusable.any(axis=1)
+    if incomplete.any() and missing == "mixture":
+        _raise_for_missing(batch, int(incomplete.argmax()), encoding, unusable, {})
+    for column in values.values():
+        incomplete |= wanted & _is_missing(column)
+    if incomplete.any() and missing == "error":
+        _raise_for_missing(batch, int(incomplete.argmax()), encoding, unusable, values)
+    return incomplete
 
 
 def check_different(label: str | None, domain: str | None) -> None:

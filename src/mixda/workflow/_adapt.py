@@ -17,7 +17,7 @@ from mixda._core.errors import MixdaError
 from mixda._core.validation import check_choice, check_positive_int, check_random_state
 from mixda.chunks import Domains, RowSource, from_arrays, running_on
 from mixda.em import refine_mixture
-from mixda.estimators import COMMANDS
+from mixda.estimators import COMMANDS, MultiSourceClassifier
 from mixda.mixture import MIN_COMPONENT_ROWS, Mixture
 from mixda.model import AdaptedModel
 from mixda.tables import PathArgument, Samples, one_kind_of_classes
@@ -179,12 +179,7 @@ def adapt_files(
         verbose=verbose,
     )
     if inputs.target_labels is not None:
-        _use_target_labels(estimator, method)
-        if inputs.is_large:
-            raise MixdaError(
-                "target_labels (--target-labels) needs all rows in memory, but a source has more "
-                "than max_rows (--max-rows); raise it, or leave the labels out."
-            )
+        _use_target_labels(estimator, method, inputs)
     if checks is not None:
         warn_about(checks)
     with running_on(client) as where:
@@ -197,29 +192,39 @@ def adapt_files(
             names = _fit(estimator, inputs)
     model: AdaptedModel = estimator.to_model(domain_names=[*inputs.sources, inputs.target_name])
     model.check_exposed(allow_exposed_rows, min_component_rows)
+    model = replace(model, settings={**model.settings, **stored_checks(checks)})
+    return _with_facts_of_files(model, names, inputs, data)
+
+
+def _with_facts_of_files(
+    model: AdaptedModel, names: Sequence[str] | None, inputs: Inputs, data: Domains | None
+) -> AdaptedModel:
+    """Add the names of the features, the encoding of the columns and the target's reference."""
     if names is not None:
         model = replace(model, feature_names=tuple(names))
     if isinstance(inputs.target, Samples):
         model = model.with_reference(inputs.target.X)
     elif data is not None and not isinstance(inputs.target, Mixture):
         model = model.with_reference(data.samples[-1].thinned(_MAX_REFERENCE_ROWS).X)
-    return replace(
-        model,
-        columns=None if inputs.encoding is None or inputs.encoding.numeric else inputs.encoding,
-        settings={**model.settings, **stored_checks(checks)},
-    )
+    numeric = inputs.encoding is None or inputs.encoding.numeric
+    return replace(model, columns=None if numeric else inputs.encoding)
 
 
-def _use_target_labels(estimator: Any, method: str) -> None:
+def _use_target_labels(estimator: MultiSourceClassifier, method: str, inputs: Inputs) -> None:
     if "target_labels" not in estimator.get_params(deep=False):
         raise MixdaError(
             f"target_labels (--target-labels): method {method!r} does not learn from labels of the "
             "target; use method auto, or leave them out."
         )
     estimator.set_params(target_labels="use")
+    if inputs.is_large:
+        raise MixdaError(
+            "target_labels (--target-labels) needs all rows in memory, but a source has more "
+            "than max_rows (--max-rows); raise it, or leave the labels out."
+        )
 
 
-def _fit(estimator: Any, inputs: Inputs) -> tuple[str, ...]:
+def _fit(estimator: MultiSourceClassifier, inputs: Inputs) -> tuple[str, ...]:
     """Fit the estimator to samples; return the feature names."""
     domains = [*inputs.sources.values(), inputs.target]
     samples = [domain for domain in domains if isinstance(domain, Samples)]
@@ -252,7 +257,7 @@ def _domains(
     return Domains(rows, max_rows, n_jobs, client, verbose)
 
 
-def _fit_large(estimator: Any, data: Domains) -> tuple[str, ...] | None:
+def _fit_large(estimator: MultiSourceClassifier, data: Domains) -> tuple[str, ...] | None:
     """Fit the estimator to data of any size; return the feature names."""
     _note_left_out(data)
     estimator.fit(data)

@@ -20,6 +20,7 @@ from mixda._core.resume import fingerprint
 from mixda._version import __version__
 from mixda.chunks import RowSource, executor_for
 from mixda.tables import Table, pyarrow, write_table
+from mixda.workflow._row_predictor import RowPredictor
 
 _MANIFEST = "_mixda.json"
 _PARTITIONS_PER_STEP = 16  # between two reports of progress
@@ -33,7 +34,7 @@ def is_folder(output: Path) -> bool:
 
 
 def predict_folder(
-    predictor: Any,
+    predictor: RowPredictor,
     table: Table,
     output: Path,
     *,
@@ -60,7 +61,7 @@ def predict_folder(
 class _PartitionTask:
     """Predicts one partition, unless its file is there already."""
 
-    predictor: Any
+    predictor: RowPredictor
     folder: Path
 
     def __call__(self, index: int, table: Table) -> Tally:
@@ -82,7 +83,7 @@ def _add(some: Tally, others: Tally) -> Tally:
     return some + others
 
 
-def _count(path: Path, predictor: Any) -> Tally:
+def _count(path: Path, predictor: RowPredictor) -> Tally:
     """Return the counts of a file that an earlier run wrote."""
     pc = pyarrow().compute
     table = pyarrow().parquet.read_table(path, columns=["label", "far", "note"])
@@ -102,7 +103,7 @@ def _count(path: Path, predictor: Any) -> Tally:
     )
 
 
-def _manifest(predictor: Any, partitions: list[Table]) -> dict[str, Any]:
+def _manifest(predictor: RowPredictor, partitions: list[Table]) -> dict[str, Any]:
     """Return what identifies a run: the model, the files, and what is written of them."""
     files = {str(file.absolute()): file.stat() for part in partitions for file in part.files}
     model = predictor.model
