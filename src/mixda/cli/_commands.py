@@ -196,8 +196,7 @@ def adapt(
 
     Each source file is a domain, named after the file. With --domain, each value of that column is
     a domain. The label column of the target is never read, unless --target-labels names it. The
-    methods that accept .gmm files are
-    dadil, wbt and otda.
+    methods that accept .gmm files are dadil, wbt and otda.
     """
     from mixda._core.resume import cache_until_done
     from mixda.tables import ordinal_levels
