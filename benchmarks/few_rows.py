@@ -3,9 +3,9 @@
     python benchmarks/few_rows.py --out out/few-rows --jobs 2
 
 The first and the last domain of each set of `benchmarks/selection.py` are the targets. Methods get
-5, 10, 20, 40 or all (at most --rows) of their rows, without labels, and are scored on these and
-other rows of the target. Each cell (set, target, seed, number of rows) is one JSON file, so an
-interrupted run can be resumed.
+5, 10, 20 or 40 of their rows, without labels, and are scored on these and other rows of the target.
+Each cell (set, target, seed, number of rows) is one JSON file, so an interrupted run can be
+resumed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from selection import COMMON, GIVEN, GROUPS, OWN, SCORED, SETS, Judged, load, me
 from mixda._core.atomic import write_atomically
 from mixda.estimators import standardization
 
-SIZES = (5, 10, 20, 40, None)
+SIZES = (5, 10, 20, 40)
 
 
-def run_cell(path: Path, name: str, target: int, seed: int, n: int | None, rows: int) -> None:
+def run_cell(path: Path, name: str, target: int, seed: int, n: int, rows: int) -> None:
     warnings.simplefilter("ignore")
     X, y, ids = load(name, target, rows, seed, SCORED)
     source, own = np.flatnonzero(ids >= 0), np.flatnonzero(ids < 0)
@@ -73,7 +73,7 @@ def table(cells: list[dict]) -> str:
             inside = mean(low <= truth <= high for low, _, high, truth in known)
             shown = " | ".join(f"{s:.1f}" for s in [*scores, error])
             lines.append(
-                f"| {len(sets)} {label} sets | {n or 'all'} | {shown} | {inside:.0f} % "
+                f"| {len(sets)} {label} sets | {n} | {shown} | {inside:.0f} % "
                 f"| {len(own) - len(known)} of {len(own)} |"
             )
     return "\n".join(lines)
@@ -94,7 +94,7 @@ def main() -> None:
             last = len(SETS[name]().domain_names) - 1
             for target in (0, last):
                 for n in SIZES:
-                    path = options.out / f"{name.strip('*')}-{target}-{seed}-{n or 'all'}.json"
+                    path = options.out / f"{name.strip('*')}-{target}-{seed}-{n}.json"
                     todo.append((path, name, target, seed, n, options.rows))
     open_cells = [cell for cell in todo if not cell[0].exists()]
     Parallel(n_jobs=options.jobs, verbose=5)(delayed(run_cell)(*cell) for cell in open_cells)
