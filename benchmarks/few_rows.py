@@ -10,14 +10,26 @@ resumed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from selection import COMMON, GIVEN, GROUPS, OWN, SCORED, SETS, Judged, load, mean, rivals
+from selection import (
+    COMMON,
+    GIVEN,
+    GROUPS,
+    OWN,
+    SCORED,
+    SETS,
+    Judged,
+    load,
+    mean,
+    option_parser,
+    parse,
+    rivals,
+)
 
 from mixda._core.atomic import write_atomically
 from mixda.estimators import standardization
@@ -80,14 +92,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("out/few-rows"))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    options = parse(option_parser(__doc__, "out/few-rows"))
     todo = []
     for seed in range(options.seeds):
         for name in options.sets.split(","):

@@ -11,14 +11,24 @@ resumed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from selection import GROUPS, SETS, Judged, load, mean, rivals, skewed, two_largest
+from selection import (
+    GROUPS,
+    SETS,
+    Judged,
+    load,
+    mean,
+    option_parser,
+    parse,
+    rivals,
+    skewed,
+    two_largest,
+)
 
 from mixda._core.atomic import write_atomically
 from mixda.estimators import standardization
@@ -87,14 +97,7 @@ def against_logistic(cells: list[dict]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("out/one-source"))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    options = parse(option_parser(__doc__, "out/one-source"))
     todo = [
         (options.out / f"{name.strip('*')}-{target}-{seed}.json", name, target, seed, options.rows)
         for seed in range(options.seeds)

@@ -532,21 +532,33 @@ def spread(n: int, most: int | None) -> list[int]:
     return np.unique(np.linspace(0, n - 1, min(n, most or n)).round().astype(int)).tolist()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("out/selection"))
+def option_parser(doc: str, out: str) -> argparse.ArgumentParser:
+    """Return a parser of the options that all benchmarks on these sets have."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path(out))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--jobs", type=int, default=1)
+    return parser
+
+
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return the options, and make the output folder."""
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def main() -> None:
+    parser = option_parser(__doc__, "out/selection")
     parser.add_argument(
         "--skewed",
         type=int,
         help="most targets of a set, with the first seed, whose class proportions are also changed",
     )
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--targets", type=int, help="most targets of a set, evenly spread")
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    options = parse(parser)
     todo = []
     for seed in range(options.seeds):
         for name in options.sets.split(","):
