@@ -522,6 +522,8 @@ def test_next_steps(model):
     value, X, y = model
     steps = next_steps(collect_facts(value))
     assert any("Label about 50" in step for step in steps)
+    small = replace(value, target=replace(value.target, n_samples=6))
+    assert any("Label some" in step for step in next_steps(collect_facts(small)))
     assert "mixda monitor" in steps[-1]
     known = value.with_reference(X)
     assert "mixda update" not in " ".join(next_steps(collect_facts(known, X, y)))

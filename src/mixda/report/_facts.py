@@ -34,6 +34,7 @@ _ROWS_PER_BLOCK = 65_536  # bounds the memory of a prediction
 _N_FRAMES = 8  # between the target and an atom
 _N_FRAMES_LARGE, _LARGE_MIXTURE = 3, 20_000  # fewer frames if K · d exceeds this
 _MAX_MONITORED_ROWS = 50_000
+_ROWS_TO_LABEL = 50
 _MAX_LABELED_SOURCES = 6  # whose names and panels are drawn; the nearest to the target
 
 
@@ -146,6 +147,13 @@ class Facts:
     def target_name(self) -> str:
         """Name of the target, short enough for a sentence."""
         return cut(self.model.target.name, 32)
+
+    @property
+    def rows_to_label(self) -> str:
+        """How many rows of the target to label, to measure the accuracy."""
+        n = self.model.target.n_samples
+        few = n is not None and n < 2 * _ROWS_TO_LABEL
+        return f"{'some' if few else f'about {_ROWS_TO_LABEL}'} random rows of {self.target_name}"
 
     @property
     def short_names(self) -> tuple[str, ...]:

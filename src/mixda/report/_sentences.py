@@ -133,9 +133,9 @@ def _estimate(facts: Facts) -> str:
         return trust.sentence_for(facts.target_name, _outlier_fraction(facts), percent)
     return (
         "The accuracy of this model has not been estimated. Its predicted probabilities alone are "
-        f"not reliable evidence. Before relying on it, label about 50 random rows of "
-        f"{facts.target_name} and create this report again with them (--data and --label on the "
-        f"command line, X and y in Python). {trust.explanation}"
+        f"not reliable evidence. Before relying on it, label {facts.rows_to_label} and create this "
+        "report again with them (--data and --label on the command line, X and y in Python). "
+        f"{trust.explanation}"
     ).rstrip()
 
 
@@ -226,13 +226,13 @@ def next_steps(facts: Facts) -> list[str]:
         steps.append("Look at the outliers first: the model knows nothing like them.")
     if not measured and trust.accuracy is None:
         steps.append(
-            f"Label about 50 random rows of {facts.target_name} and repeat this report with their "
-            "labels, to measure the accuracy. Until then, treat predictions as suggestions."
+            f"Label {facts.rows_to_label} and repeat this report with their labels, to measure the "
+            "accuracy. Until then, treat predictions as suggestions."
         )
     elif not measured:
         steps.append(
-            "The accuracy is an estimate. Before a decision that matters, label about 50 random "
-            f"rows of {facts.target_name} and repeat this report with their labels."
+            "The accuracy is an estimate. Before a decision that matters, label "
+            f"{facts.rows_to_label} and repeat this report with their labels."
         )
     elif predictions is not None and predictions.accuracy < _MIN_USEFUL_ACCURACY:
         steps.append(
