@@ -397,12 +397,15 @@ def test_presets(task, Estimator):
         small(Estimator, preset="best").fit(X, y, sample_domain=ids)
 
 
-def test_scale_if_a_source_lacks_a_class(task):
+@pytest.mark.parametrize(("left", "scale"), [(0.1, "domain"), (1.0, "sources")])
+def test_scale_if_a_source_lacks_a_class(task, left, scale):
+    """One source has none of its rows, and the others a part of them."""
     X, y, ids = task
-    kept = (y != 2) | (ids != 0)
+    rare = np.random.default_rng(0).random(len(y)) > left
+    kept = (y != 2) | (ids < 0) | ((ids != 0) & ~rare)
     model = small(GMMWBT).fit(X[kept], y[kept], sample_domain=ids[kept])
-    assert model.encoder_.scale == "sources"
-    assert "lacks a class" in model.to_model().settings["space"]
+    assert model.encoder_.scale == scale
+    assert ("lacks classes" in model.to_model().settings["space"]) is (scale == "sources")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -62,6 +62,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "min_component_rows": 1,
     },
 }
+_MAX_MISSING = 0.2  # of the rows of all sources, in classes that a source lacks
 _SCALES = {
     "domain": "each domain standardized by itself",
     "sources": "all domains standardized by the sources",
@@ -162,8 +163,8 @@ class MixtureClassifier(MultiSourceClassifier):
         rng = check_random_state(self.random_state)
         self._seed = int(rng.integers(2**31))
         encoder = None if is_word(self.encoder, "auto") else self.encoder
-        complete = all((p.class_proportions > 0).all() for p in sources)
-        self.encoder_ = DomainEncoder(self._resolved_scale(complete), encoder, self._seed)
+        scale = self._resolved_scale(np.array([p.class_proportions for p in sources]))
+        self.encoder_ = DomainEncoder(scale, encoder, self._seed)
         target = replace(target, labels=None, classes=None)
         mixtures = self.encoder_.fit_mixtures(sources, target)
         largest = max(np.abs(p.means).max() for p in mixtures)
@@ -373,18 +374,22 @@ class MixtureClassifier(MultiSourceClassifier):
         return PRESETS[preset][name] if is_word(value, "auto") else value
 
     def _space(self, codes: Codes, ids: Ids) -> tuple[str | None, Any]:
-        pairs = np.unique(np.column_stack([ids, codes]), axis=0)
-        complete = len(pairs) == len(np.unique(ids)) * len(self.classes_)
-        return self._resolved_scale(complete), self._chosen("encoder")
+        counts = [
+            np.bincount(codes[ids == k], minlength=len(self.classes_)) for k in np.unique(ids)
+        ]
+        proportions = np.array([count / count.sum() for count in counts])
+        return self._resolved_scale(proportions), self._chosen("encoder")
 
-    def _resolved_scale(self, complete: bool) -> str | None:
-        """Return `scale`; `complete` says whether every source has all classes.
+    def _resolved_scale(self, proportions: Array) -> str | None:
+        """Return `scale`, given the class proportions of the sources, shape (N, nc).
 
-        Otherwise "auto" does not standardize domains separately: their moments differ by the
-        classes that are missing.
+        If a source lacks classes that are frequent elsewhere, "auto" does not standardize domains
+        separately: their moments differ by these classes.
         """
         scale: str | None = self._chosen("scale")
-        return "sources" if is_word(self.scale, "auto") and scale and not complete else scale
+        missing = (proportions == 0) @ proportions.mean(axis=0)
+        separate = missing.max() <= _MAX_MISSING
+        return scale if separate or not (is_word(self.scale, "auto") and scale) else "sources"
 
     def _em_options(self) -> dict[str, Any]:
         """Return where EM starts, and how many rows a component has at least."""
@@ -402,7 +407,7 @@ class MixtureClassifier(MultiSourceClassifier):
         wanted, encoder = chosen["encoder"], self.encoder_.name
         scale = _SCALES[self.encoder_.scale]
         if self.encoder_.scale != chosen["scale"]:
-            scale += ", because a source lacks a class"
+            scale += ", because a source lacks classes that are frequent elsewhere"
             chosen["scale"] = self.encoder_.scale
         space = f"{'' if encoder is None else f'{encoder} of '}the features, {scale}"
         if encoder is None and wanted is not None:  # fitted to mixtures

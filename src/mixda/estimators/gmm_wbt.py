@@ -88,10 +88,10 @@ class GMMWBT(MixtureClassifier):
         with a class of fewer than five rows keeps a model from being saved.
     preset : {"default", "paper"}
         What "auto" means for the parameters above. "default": ``class_prior="empirical"``,
-        ``encoder="lda"``, ``scale="domain"`` ("sources" if a source lacks a class),
-        ``classifier="product"``, ``min_component_rows=5`` and an initialization that depends on
-        the data alone. "paper": ``class_prior="uniform"``, ``encoder=None``, ``scale=None``,
-        ``classifier="map"``, ``min_component_rows=1``, ``n_init=1`` and
+        ``encoder="lda"``, ``scale="domain"`` ("sources" if a source lacks classes that make up a
+        fifth of all rows), ``classifier="product"``, ``min_component_rows=5`` and an initialization
+        that depends on the data alone. "paper": ``class_prior="uniform"``, ``encoder=None``,
+        ``scale=None``, ``classifier="map"``, ``min_component_rows=1``, ``n_init=1`` and
         ``component_weights="start"``, the settings of the paper and of ``mixda bench``.
 
     Attributes
