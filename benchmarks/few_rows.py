@@ -85,7 +85,7 @@ def table(cells: list[dict]) -> str:
             inside = mean(low <= truth <= high for low, _, high, truth in known)
             shown = " | ".join(f"{s:.1f}" for s in [*scores, error])
             lines.append(
-                f"| {len(sets)} {label} sets | {n} | {shown} | {inside:.0f} % "
+                f"| {label} | {n} | {shown} | {inside:.0f} % "
                 f"| {len(own) - len(known)} of {len(own)} |"
             )
     return "\n".join(lines)

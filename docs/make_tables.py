@@ -41,6 +41,7 @@ def write(name: str, markdown: str) -> None:
 
 def to_rst(markdown: str) -> str:
     """Convert Markdown tables to list tables, and underlined text to italics."""
+    markdown = markdown.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     lines, in_table = [], False
     for line in re.sub(r"</?u>", "*", markdown).splitlines():
         if not line.startswith("|"):
