@@ -465,8 +465,9 @@ def test_trials_show_members_as_few_rows_as_the_target_has(n_target, n_seen):
         rule = Chain((Linear(np.array([[0.0, 1.0], [0.0, 1.0]]), np.zeros(2)), Softmax()))
         return Fitted(rule(sample.target), lambda: rule)
 
-    options = {"budget": np.inf, "checkpoint": None, "n_jobs": None, "verbose": False}
-    folds = run_trials([Member("m", OWN, False, fit)], problem, max_folds=5, **options)
+    options = {"max_folds": 5, "budget": np.inf, "checkpoint": None, "n_jobs": None}
+    members = [Member("m", OWN, False, fit)]
+    folds = run_trials(members, problem, n_target=n_target, verbose=False, **options)
     assert [len(Z) for Z in seen] == [n_seen, n_seen]
     for k, fold in folds.items():
         np.testing.assert_allclose(seen[k].mean(axis=0), 0.0, atol=1e-9)

@@ -329,6 +329,7 @@ def run_trials(
     members: Sequence[Member],
     problem: Problem,
     *,
+    n_target: int,
     max_folds: int,
     budget: float,
     checkpoint: PathArgument | None,
@@ -337,12 +338,11 @@ def run_trials(
 ) -> dict[int, Fold]:
     """Return the answers of all members on each held-out source.
 
-    Where the target has few rows, the members see as few rows of a held-out source, and are asked
-    about all of them. Rows whose class no other source has are not counted.
+    Where the target has few rows (`n_target`), the members see as few rows of a held-out source,
+    and are asked about all of them. Rows whose class no other source has are not counted.
     """
     trials = list(left_out_sources(problem, max_folds))
     start = time.monotonic()
-    n_target = len(problem.views.domains[TARGET])
     n_seen = n_target if n_target <= _FEW_ROWS else None
     folds: dict[int, Fold] = {}
     with Progress(len(trials), "leaving out sources", verbose) as progress:

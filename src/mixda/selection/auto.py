@@ -349,6 +349,7 @@ class AutoMSDA(MultiSourceClassifier):
         return run_trials(
             members,
             few,
+            n_target=len(target),
             max_folds=check_positive_int(self.max_folds, "max_folds"),
             budget=budget,
             checkpoint=self.checkpoint,
