@@ -390,7 +390,7 @@ def test_other_data_are_another_figure_and_other_settings_another_curve(tmp_path
 
 
 def test_better_draws_the_mean_curve_and_stars_at_what_was_learned(tmp_path, monkeypatch):
-    better(tmp_path, "GMMDaDiL", 0, [0.2, 0.4], 0.7)
+    better(tmp_path, "GMMDaDiL", 0, [0.4, 0.2], 0.3)  # the same with the atoms in the other order
     better(tmp_path, "GMMDaDiL", 1, [0.4, 0.4], 0.6)
     better(tmp_path, "GMMWBT", 0, [0.1, 0.3], None)
     ax = drawn(monkeypatch, tmp_path)["better"].axes[0]

@@ -141,10 +141,20 @@ def draw_lighter(ax: Any, records: Sequence[Record]) -> None:
     _finish(ax, records, "Lighter")
 
 
+def _larger_first(record: Record) -> Record:
+    own = record["own_lambda0"]
+    if own is None or own >= 0.5:
+        return record
+    return {**record, "curve": record["curve"][::-1], "own_lambda0": 1.0 - own}
+
+
 def draw_better(ax: Any, records: Sequence[Record]) -> None:
-    """Draw accuracy along λ0, and a star at the learned λ* (figure 5, better)."""
+    """Draw accuracy along λ0, and a star at the learned λ* (figure 5, better).
+
+    The order of two atoms means nothing: the first is the one with the larger learned coordinate.
+    """
     words = {"GMMDaDiL": "atoms", "GMMWBT": "sources, then transport"}
-    for i, (name, members) in enumerate(_by(records, _label).items()):
+    for i, (name, members) in enumerate(_by([*map(_larger_first, records)], _label).items()):
         name = f"{words[members[0]['cell']['method']]} ({name})"
         x = np.array(members[0]["lambda0"])
         curves = 100.0 * np.array([record["curve"] for record in members])
