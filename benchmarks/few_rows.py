@@ -24,6 +24,8 @@ from selection import (
     SCORED,
     SETS,
     Judged,
+    ablations,
+    by_domain,
     load,
     mean,
     option_parser,
@@ -42,27 +44,21 @@ def run_cell(path: Path, name: str, target: int, seed: int, n: int, rows: int) -
     X, y, ids = load(name, target, rows, seed, SCORED)
     source, own = np.flatnonzero(ids >= 0), np.flatnonzero(ids < 0)
     given = np.random.default_rng([seed, 5]).permutation(np.flatnonzero(ids == GIVEN))[:n]
-    scales = {COMMON: [standardization(X[source])] * 2, OWN: [None, standardization(X[given])]}
-    taught = np.concatenate([source, np.sort(given)])
+    common = standardization(X[source])
+    taught = {COMMON: common(X[source]), OWN: by_domain(X[source], ids[source])}
+    asked = {COMMON: common(X[own]), OWN: standardization(X[given])(X[own])}
     scores = {}
     for rival, (view, model) in rivals(len(np.unique(y[source])), seed).items():
-        if rival.startswith(("logistic", "forest")):
-            scale, scale_target = scales[view]
-            Z = scale(X[source]) if scale else by_domain(X[source], ids[source])
-            predicted = model.fit(Z, y[source]).predict(scale_target(X[own]))
+        if not rival.startswith("boosted"):  # not on all sets
+            predicted = model.fit(taught[view], y[source]).predict(asked[view])
             scores[rival] = float(np.mean(predicted == y[own]))
-    auto = Judged(random_state=seed).fit(X[taught], y[taught], sample_domain=ids[taught])
+    seen = np.concatenate([source, np.sort(given)])
+    auto = Judged(random_state=seed).fit(X[seen], y[seen], sample_domain=ids[seen])
+    scores["pick"] = ablations(auto, X[own], y[own])["ablations"]["pick"]
     scores["AutoMSDA"] = float(np.mean(auto.predict(X[own]) == y[own]))
     trust = auto.trust_
     cell = {"set": name, "scores": scores, "trust": [trust.low, trust.accuracy, trust.high]}
     write_atomically(path, json.dumps(cell).encode())
-
-
-def by_domain(X: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    scaled = np.empty_like(X)
-    for k in np.unique(ids):
-        scaled[ids == k] = standardization(X[ids == k])(X[ids == k])
-    return scaled
 
 
 def table(cells: list[dict]) -> str:
@@ -80,7 +76,9 @@ def table(cells: list[dict]) -> str:
                 mean(mean(c["scores"][m] for c in own if c["set"] == s) / 100.0 for s in sets)
                 for m in names
             ]
-            known = [(*c["trust"], c["scores"]["AutoMSDA"]) for c in own if c["trust"][1]]
+            known = [
+                (*c["trust"], c["scores"]["AutoMSDA"]) for c in own if c["trust"][1] is not None
+            ]
             error = mean(abs(p - truth) for _, p, _, truth in known)
             inside = mean(low <= truth <= high for low, _, high, truth in known)
             shown = " | ".join(f"{s:.1f}" for s in [*scores, error])

@@ -214,10 +214,8 @@ def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
         scores[name] = float(np.mean(predicted == truth))
         balanced[name] = float(balanced_accuracy_score(truth, predicted))
 
-    common, own = standardization(X[source]), np.empty_like(X)
-    for k in np.unique(ids):
-        own[ids == k] = standardization(X[ids == k])(X[ids == k])
-    taught = {COMMON: common(X), OWN: own}
+    common = standardization(X[source])
+    taught = {COMMON: common(X), OWN: by_domain(X, ids)}
     asked = {COMMON: common(X_scored), OWN: standardization(X[goal])(X_scored)}
     for name, (view, model) in rivals(len(np.unique(y[source])), seed).items():
         if full or name == "logistic, common":
@@ -244,6 +242,14 @@ def judge(X, y, ids, X_scored, truth, seed, folder, full) -> dict:
     if full:
         result |= ablations(auto, X_scored, truth)
     return result
+
+
+def by_domain(X: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Standardize each domain by itself."""
+    scaled = np.empty_like(X)
+    for k in np.unique(ids):
+        scaled[ids == k] = standardization(X[ids == k])(X[ids == k])
+    return scaled
 
 
 def informed(auto: Judged, X, y, ids) -> Judged:

@@ -210,6 +210,7 @@ def test_few_target_rows_do_no_harm():
     alone = SourceOnly().fit(X, y, sample_domain=ids).score(data.X[rows[3]], data.y[rows[3]])
     model = AutoMSDA(random_state=0).fit(X, y, sample_domain=ids)
     assert model.score(data.X[rows[3]], data.y[rows[3]]) > alone
+    assert "reduced to the size of the target (5 rows)" in model.trust_.reason
 
 
 def test_confounded_sources_have_no_estimate():

@@ -476,6 +476,7 @@ def test_trials_show_members_as_few_rows_as_the_target_has(n_target, n_seen):
         odds = fold.logs[0, shown, 1] - fold.logs[0, shown, 0]
         assert np.corrcoef(odds, seen[k].sum(axis=1))[0, 1] > 0.999
         assert (fold.Z is None) is (n_target == 7)
+        assert fold.n_seen == (7 if n_target == 7 else None)
 
 
 def answered(logs, truth):

@@ -44,6 +44,8 @@ class Fold:
         Of each row within the fold; equal if None.
     Z : ndarray of shape (n, k), optional
         The rows on their own scale, for self-training.
+    n_seen : int, optional
+        Rows that the members saw of a held-out source, if these were only some.
     """
 
     logs: Array
@@ -51,6 +53,7 @@ class Fold:
     weight: float = 1.0
     importance: Array | None = None
     Z: Array | None = None
+    n_seen: int | None = None
 
     def take(self, members: Sequence[int]) -> Fold:
         """Return the answers of some members only."""

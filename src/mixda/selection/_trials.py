@@ -352,7 +352,7 @@ def run_trials(
             own = None
             if n_seen is None:  # too few rows show no clusters
                 own = problem.views.rule(OWN, k, others)(problem.views.domains[k])[rows]
-            folds[k] = Fold(logs[:, rows], problem.codes[k][rows], Z=own)
+            folds[k] = Fold(logs[:, rows], problem.codes[k][rows], Z=own, n_seen=n_seen)
             if time.monotonic() - start > budget and done + 1 < len(trials):
                 warnings.warn(
                     f"the budget of {budget:g} s ended after {done + 1} of {len(trials)} held-out "

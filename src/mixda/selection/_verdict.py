@@ -45,6 +45,8 @@ class Verdict:
         fitted.
     unheard : tuple of int
         Members that could not be fitted without some of the sources.
+    n_seen : int or None
+        Rows to which held-out sources were reduced, as many as the target has, if they were.
     powers : Powers
         Of the committee and of self-training.
     skill : float
@@ -79,6 +81,7 @@ class Verdict:
     contradiction: str = ""
     voters: tuple[int, ...] = ()
     unheard: tuple[int, ...] = ()
+    n_seen: int | None = None
 
     @property
     def given(self) -> bool:
@@ -136,6 +139,7 @@ def decide(
         judged.skill,
         voters=everyone,
         unheard=tuple(np.flatnonzero(silent).tolist()),
+        n_seen=folds[0].n_seen,
     )
 
     ordinary = ordinary_members(members)
@@ -320,6 +324,11 @@ def explain(
             f"On held-out sources the {verdict.choice} was right on "
             f"{verdict.left_out.accuracy:.1%}, the best ordinary classifier "
             f"({members[reference].label}) on {verdict.scores[reference]:.1%}."
+        )
+    if verdict.n_seen is not None:
+        sentences.append(
+            f"Held-out sources were reduced to the size of the target ({verdict.n_seen} "
+            f"row{'s' if verdict.n_seen > 1 else ''}), and self-training was left out."
         )
     if verdict.difference > 0:
         clear = verdict.strength >= CLEAR_STRENGTH
